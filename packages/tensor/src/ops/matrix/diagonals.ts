@@ -12,7 +12,7 @@ import { anything, checkValue, nonNegativeInteger, oneOf } from '../../checks/va
 import { scope } from '../../core/context.ts';
 import { zeros } from '../../core/creation.ts';
 import { resultType } from '../../core/dtype.ts';
-import { checkListed } from '../../core/host-numbers.ts';
+import { checkListed, hostNumbers } from '../../core/host-numbers.ts';
 import { denseLayout, type Layout } from '../../core/layout.ts';
 import type { Storage } from '../../core/memory/storage.ts';
 import { checkedDim } from '../../core/shape.ts';
@@ -139,15 +139,19 @@ function triangleIndices(
   checkValue(`${op}: cols`, cols, nonNegativeInteger);
   checkInteger(op, 'offset', offset);
   checkListed(rows * cols, 2 ** 27);
-  const [down, across]: [number[], number[]] = [[], []];
-  for (let row = 0; row < rows; row++)
-    for (let col = 0; col < cols; col++)
-      if (isInside(col - row - offset)) {
-        down.push(row);
-        across.push(col);
-      }
+  const all = rows * cols;
+  const rowOf = (at: number): number => Math.floor(at / cols);
+  const isTaken = (at: number): boolean => isInside((at % cols) - rowOf(at) - offset);
+  let count = 0;
+  for (let at = 0; at < all; at++) count += Number(isTaken(at));
+  const found = hostNumbers(2 * count);
+  for (let at = 0, i = 0; i < count; at++) {
+    if (!isTaken(at)) continue;
+    found[i] = rowOf(at);
+    found[count + i++] = at % cols;
+  }
   const { dtype = 'int64', device = 'cpu' } = options;
-  return scope(() => to(to(positionsOf([...down, ...across], [2, down.length]), dtype), device));
+  return scope(() => to(to(positionsOf(found, [2, count]), dtype), device));
 }
 
 /** Returns the positions on a diagonal and below it, row by row: [2, count], first the rows. `offset` as for tril(). */

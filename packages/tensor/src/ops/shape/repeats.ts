@@ -4,11 +4,10 @@ import { checkInteger } from '../../checks/arguments.ts';
 import { negativeRepeats } from '../../checks/array-errors.ts';
 import { scope } from '../../core/context.ts';
 import { checkedDim, type Shape } from '../../core/shape.ts';
-import { Tensor } from '../../core/tensor.ts';
+import { empty, Tensor } from '../../core/tensor.ts';
 import { lookupShapes, needsIndex, needsRank } from '../../errors.ts';
 import { clone, requireTensor, to } from '../elementwise/convert.ts';
 import { indexSelect } from '../indexing/lookup.ts';
-import { positionsOf } from '../indexing/positions.ts';
 import { repeat, repetitions } from './rearrange.ts';
 import { expand, flatten, reshape, unsqueeze } from './views.ts';
 
@@ -56,10 +55,13 @@ function times(a: Tensor, count: number, at: number): Tensor {
 
 /** Returns each index as many times as its count says. */
 function repeated(counts: readonly number[]): Tensor {
-  const found: number[] = [];
+  for (const count of counts) if (count < 0) throw negativeRepeats(count);
+  const out = empty('int64', [counts.reduce((total, count) => total + count, 0)]);
+  const found = out.memory.host as BigInt64Array;
+  let at = 0;
   for (const [i, count] of counts.entries()) {
-    if (count < 0) throw negativeRepeats(count);
-    for (let n = 0; n < count; n++) found.push(i);
+    found.fill(BigInt(i), at, at + count);
+    at += count;
   }
-  return positionsOf(found, [found.length]);
+  return out;
 }

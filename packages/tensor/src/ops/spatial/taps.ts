@@ -122,7 +122,7 @@ export function covered(line: Line, isCubic: boolean): Taps | null {
     const total = shares.reduce((sum, share) => sum + share, 0);
     return { first, weights: shares.map((share) => (total === 0 ? share : share / total)) };
   });
-  const count = Math.max(...rows.map(({ weights }) => weights.length));
+  const count = rows.reduce((most, { weights }) => Math.max(most, weights.length), 0);
   const taps = Array.from({ length: count }, (_, tap) => tap);
   const spreads = rows.map(({ weights }) => spread(weights, count));
   return {

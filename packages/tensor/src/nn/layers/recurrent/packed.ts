@@ -188,7 +188,7 @@ export function padSequence(sequences: readonly Tensor[], options: PadSequenceOp
   checkSequences(op, sequences);
   checkOptions(op, options, padSequenceOptions);
   const { batchFirst = false, paddingValue = 0, paddingSide = 'right' } = options;
-  const longest = Math.max(...sequences.map(({ shape }) => shape[0]!));
+  const longest = sequences.reduce((most, { shape }) => Math.max(most, shape[0]!), 0);
   return scope(() => {
     const padded = sequences.map((one) => {
       const { shape, dtype, device } = one;

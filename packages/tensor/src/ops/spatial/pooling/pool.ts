@@ -146,7 +146,7 @@ export function adaptiveMaxPool2d(x: Tensor, outputSize: OutputSize): Tensor {
     let wide = x;
     const kernel = plane.map((size, d) => {
       const bins = binsOf(size, out[d]!);
-      const most = Math.max(...bins.map(([begin, end]) => end - begin));
+      const most = bins.reduce((largest, [begin, end]) => Math.max(largest, end - begin), 0);
       // Boxes of different sizes become equal: smaller ones repeat their last index.
       const positions = bins.flatMap(([begin, end]) =>
         Array.from({ length: most }, (_, i) => Math.min(begin + i, end - 1)),
