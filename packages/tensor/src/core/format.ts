@@ -56,11 +56,11 @@ function cellFormat(shown: readonly (Value | boolean)[]): Cell {
   return (value) => text(value).padStart(width);
 }
 
-/** Returns the positions to show along a dimension; null is shown as dots. */
+/** Returns the positions to show along a dimension; null is shown as dots. Makes no list of a dimension's size. */
 function shownPositions(size: number, isSummary: boolean): (number | null)[] {
-  const all = Array.from({ length: size }, (_, i) => i);
-  if (!isSummary || size <= 2 * edgeItems) return all;
-  return [...all.slice(0, edgeItems), null, ...all.slice(-edgeItems)];
+  const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i);
+  if (!isSummary || size <= 2 * edgeItems) return from(0, size);
+  return [...from(0, edgeItems), null, ...from(size - edgeItems, edgeItems)];
 }
 
 function render({ shape, strides, offset, count, dtype, memory }: Printed): string {

@@ -115,9 +115,9 @@ export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Te
 function evenSizes(size: number, each: number): number[] {
   if (size === 0 && each === 0) return [0];
   if (!Number.isInteger(each) || each < 1) throw badOption('split: size', 'an integer ≥ 1', shown(each));
-  return Array.from({ length: Math.max(1, Math.ceil(size / each)) }, (_, i) =>
-    Math.min(each, size - i * each),
-  );
+  const count = Math.max(1, Math.ceil(size / each));
+  checkListed(count);
+  return Array.from({ length: count }, (_, i) => Math.min(each, size - i * each));
 }
 
 /**

@@ -3,6 +3,7 @@
 import { checkList } from '../../checks/arguments.ts';
 import { unevenShifts } from '../../checks/op-errors.ts';
 import { scope } from '../../core/context.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import type { Layout } from '../../core/layout.ts';
 import type { Dims } from '../../core/op-options.ts';
 import { checkedDim, checkedDims, checkedShape, countOf, type Shape } from '../../core/shape.ts';
@@ -94,7 +95,9 @@ export function repeat(a: Tensor, counts: Shape): Tensor {
 export function unbind(a: Tensor, dim = 0): Tensor[] {
   requireTensor('unbind', a);
   const at = checkedDim('unbind', dim, a.rank);
-  return Array.from({ length: a.shape[at]! }, (_, i) => select(a, at, i));
+  const size = a.shape[at]!;
+  checkListed(size);
+  return Array.from({ length: size }, (_, i) => select(a, at, i));
 }
 
 /** Splits one dimension into several; one size may be −1. Shares memory with `a` where reshape does. */

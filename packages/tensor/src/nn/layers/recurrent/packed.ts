@@ -141,11 +141,9 @@ export function padPackedSequence(
       row += size;
       return size === batch ? own : cat([own, padding([batch - size, ...rest])]);
     });
-    if (totalLength > steps.length) {
-      const empty = padding([batch, ...rest]);
-      while (steps.length < totalLength) steps.push(empty);
-    }
-    const padded = stack(steps, 0);
+    const stacked = stack(steps, 0);
+    const missing = totalLength - steps.length;
+    const padded = missing > 0 ? cat([stacked, padding([missing, batch, ...rest])]) : stacked;
     const own = unsortedIndices ? indexSelect(padded, 1, unsortedIndices) : padded;
     const sorted = Array.from({ length: batch }, (_, i) => batchSizes.filter((size) => size > i).length);
     const order = unsortedIndices ? Array.from(unsortedIndices.to('cpu').dataSync(), Number) : null;
