@@ -112,8 +112,9 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
       Array.isArray(value) ? [[name, value.length] as const] : [],
     );
     const given = listOf(params);
-    if (areTensors(given) || areNamed(given)) this.#add(given, {});
-    else for (const group of given) this.addParamGroup(group);
+    const known = new Set<Tensor>();
+    if (areTensors(given) || areNamed(given)) this.#add(given, {}, known);
+    else for (const group of given) this.#addGroup(group, known);
     if (this.params.length === 0) throw badOption('optimizer: params', 'at least one parameter', 'none');
   }
 
@@ -160,6 +161,11 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
 
   /** Adds a group of parameters, for example of ones that have been unfrozen. */
   addParamGroup(group: GroupOptions<O>): void {
+    this.#addGroup(group, new Set(this.params));
+  }
+
+  /** Adds a group. `known` has the parameters of the other groups, and then also those of this one. */
+  #addGroup(group: GroupOptions<O>, known: Set<Tensor>): void {
     checkValue(`${this.constructor.name}: addParamGroup`, group, {
       expected: 'a group { params, … }',
       fits: isGroup,
@@ -169,10 +175,10 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     const list = listOf<O>(params);
     if (!areTensors(list) && !areNamed(list))
       throw badOption('addParamGroup: params', 'tensors, or pairs [name, tensor]', 'groups');
-    this.#add(list, options as unknown as Partial<O>);
+    this.#add(list, options as unknown as Partial<O>, known);
   }
 
-  #add(given: readonly Tensor[] | readonly NamedParam[], chosen: Partial<O>): void {
+  #add(given: readonly Tensor[] | readonly NamedParam[], chosen: Partial<O>, known: Set<Tensor>): void {
     const options = withOwnLists(completed(this.#defaults, chosen));
     this.check(options);
     const isNamed = given.length > 0 && areNamed(given);
@@ -185,7 +191,6 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
         'all groups with names, or all without',
         `a group ${isNamed ? 'with' : 'without'} names`,
       );
-    const known = new Set(this.params);
     for (const param of params) {
       if (!param.isLeaf) throw badOption('optimizer: params', 'parameters', 'the result of an operation');
       this.checkParam(param);
@@ -234,9 +239,11 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     const tensors: Record<string, Tensor> = {};
     for (const [i, param] of params.entries())
       for (const [name, tensor] of this.#states.get(param)?.tensors ?? []) tensors[`${name}.${i}`] = tensor;
+    let first = 0;
     return {
       groups: this.groups.map((group) => {
-        const positions = group.params.map((param) => params.indexOf(param));
+        const positions = group.params.map((_, i) => first + i);
+        first += positions.length;
         return { ...withOwnLists(group as object), params: positions };
       }),
       steps: params.map((param) => this.#states.get(param)?.steps ?? 0),

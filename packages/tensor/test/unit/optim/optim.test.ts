@@ -251,6 +251,28 @@ describe('groups', () => {
     }).toThrow('expected a number ≥ 0');
   });
 
+  test('are not searched for each other group', () => {
+    let reads = 0;
+    class Counting extends SGD {
+      override get params(): Tensor[] {
+        reads++;
+        return super.params;
+      }
+    }
+    const readsOf = (count: number): number => {
+      reads = 0;
+      const optimizer = new Counting(
+        Array.from({ length: count }, () => ({ params: [leaf(1)] })),
+        { lr: 0.1 },
+      );
+      expect(optimizer.stateDict().groups.map(({ params }) => params[0])).toEqual([...Array(count).keys()]);
+      return reads;
+    };
+    expect(readsOf(100)).toBe(readsOf(2));
+    const one = { params: [leaf(1)] };
+    expect(() => new SGD([one, one], { lr: 0.1 })).toThrow('expected each parameter once');
+  });
+
   test('saved groups name parameters by position, and tensors by what they are and the position', () => {
     const optimizer = new AdamW([{ params: [leaf(1)], lr: 0.5 }, { params: [leaf(1), leaf(2)] }]);
     stepOn(optimizer);
