@@ -1,6 +1,7 @@
 // Lists of numbers that JavaScript computes and whose length an argument of the program determines. A typed array that
 // is too long throws an error without a code, and an array that is too long ends the process.
 import { outOfHostMemory } from '../errors.ts';
+import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 
 /** Returns `count` numbers, zeros without `at`. Throws ERR_TENSOR_MEMORY if there is no memory for them. */
 export function hostNumbers(count: number, at?: (i: number) => number): Float64Array<ArrayBuffer> {
@@ -10,6 +11,15 @@ export function hostNumbers(count: number, at?: (i: number) => number): Float64A
     return numbers;
   } catch (error) {
     throw error instanceof RangeError ? outOfHostMemory('float64', count, error) : error;
+  }
+}
+
+/** Returns an array for `count` elements of a dtype. Throws ERR_TENSOR_MEMORY if there is no memory for them. */
+export function hostArray(dtype: DType, count: number): HostArray {
+  try {
+    return new dtypeInfo[dtype].array(count);
+  } catch (error) {
+    throw error instanceof RangeError ? outOfHostMemory(dtype, count, error) : error;
   }
 }
 

@@ -23,6 +23,7 @@ import { chosenStreams, isGradEnabled } from './context.ts';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 import { reader, type Value } from './element.ts';
 import { formatTensor } from './format.ts';
+import { checkListed, hostArray } from './host-numbers.ts';
 import type { Layout } from './layout.ts';
 import { adopt, allocate, hostView, isPinned, type Storage } from './memory/storage.ts';
 import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
@@ -170,7 +171,7 @@ export abstract class TensorCore {
     const { storage } = this;
     if (this.isContiguous && this.device === 'cpu') return hostView(storage, this.offset, this.count);
     refuseWhileCapturing('dataSync()');
-    const array = new dtypeInfo[this.dtype].array(this.count);
+    const array = hostArray(this.dtype, this.count);
     if (this.device !== 'cpu') {
       const dense = contiguousStorage(this);
       kernels().read(dense.memory, dense === storage ? this.offset : 0, array);
@@ -187,7 +188,7 @@ export abstract class TensorCore {
   async data(): Promise<HostArray> {
     if (this.device === 'cpu') return this.dataSync();
     refuseWhileCapturing('data()');
-    const array = new dtypeInfo[this.dtype].array(this.count);
+    const array = hostArray(this.dtype, this.count);
     const dense = contiguousStorage(this);
     const read = kernels().readAsync(dense.memory, dense === this.storage ? this.offset : 0, array);
     dense.release();
@@ -201,6 +202,7 @@ export abstract class TensorCore {
    */
   toArray(): NestedNumbers {
     refuseWhileCapturing('toArray()');
+    if (this.count > 0) for (const size of this.shape) checkListed(size, 2 ** 27 - 1);
     const read = reader(this.memory);
     const { strides } = this;
     const nest = (dim: number, at: number): NestedNumbers => {
