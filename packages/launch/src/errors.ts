@@ -81,6 +81,12 @@ export const unknownWord = (verb: string, kind: string, word: string, nearest: s
     `${verb}: unknown ${kind} ${word}${nearest ? `; did you mean ${nearest}?` : '.'} See ${verb} --help.`,
   );
 
+export const noWorkingDirectory = () =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    'ringwise: the working directory has been deleted or moved. Change to a folder that exists, with cd.',
+  );
+
 export const missingValue = (flag: string, value: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise run: ${flag} needs a value; expected ${flag} ${value}.`);
 

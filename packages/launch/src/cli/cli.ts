@@ -2,7 +2,7 @@
 // its modules only when it is called, because loading them dominates the start-up time.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { LaunchError, unknownWord } from '../errors.ts';
+import { LaunchError, noWorkingDirectory, unknownWord } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { manifest } from '../package-files.ts';
 import { commands } from './commands.ts';
@@ -25,6 +25,7 @@ process.stderr.write(`ringwise: ${lostOutput as string}\n`);
 process.exit(1);
 
 async function main(): Promise<number> {
+  checkWorkingDirectory();
   switch (command) {
     case 'run':
       return await (await import('./run.ts')).run(argv);
@@ -57,6 +58,15 @@ async function main(): Promise<number> {
     default:
       if (isRun(command)) return await (await import('./run.ts')).run(process.argv.slice(2));
       throw unknownWord('ringwise', 'command', command, nearest(command, commandNames()));
+  }
+}
+
+/** Throws if the working directory has gone: commands resolve paths in it, and ranks start there. */
+function checkWorkingDirectory(): void {
+  try {
+    process.cwd();
+  } catch {
+    throw noWorkingDirectory();
   }
 }
 

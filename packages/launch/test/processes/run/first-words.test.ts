@@ -1,7 +1,8 @@
 // Tests what a user sees who mistypes the command, its flags or the name of the script.
 
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -52,6 +53,17 @@ describe('ringwise', () => {
     const { status, stderr } = spawnSync('/bin/sh', words, { encoding: 'utf8' });
     expect(stderr).toMatch(/^ringwise: cannot write stdout: ENOSPC: .*\n$/);
     expect(status).toBe(1);
+  });
+
+  it.each(['run', 'doctor'])('%s says that the working directory has gone', (word) => {
+    const bin = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
+    const gone = mkdtempSync(join(tmpdir(), 'ringwise-gone-'));
+    const words = ['-c', 'rmdir "$PWD" && exec "$0" "$@"', process.execPath, bin, word, 'hello.mjs'];
+    const { status, stderr } = spawnSync('/bin/sh', words, { cwd: gone, encoding: 'utf8' });
+    expect(stderr).toBe(
+      'ringwise: the working directory has been deleted or moved. Change to a folder that exists, with cd.\n',
+    );
+    expect(status).toBe(2);
   });
 
   it('starts as many ranks as -n says', async () => {
