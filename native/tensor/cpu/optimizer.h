@@ -8,6 +8,13 @@ inline double root(double v) { return __builtin_sqrt(v); }
 inline Vec larger(Vec a, Vec b) { return max_vec(a, b); }
 inline double larger(double a, double b) { return a > b || a != a ? a : b; }
 
+/// Moves `from` towards `to` by the share 1 - `kept`, as torch.lerp does: with the form that rounds the larger part of
+/// the result less, so that a share of 1 gives `to`.
+template <class V>
+inline V moved(V from, V to, V kept, V share, bool is_most_kept) {
+  return is_most_kept ? from + share * (to - from) : to - kept * (to - from);
+}
+
 /// Visits arrays of T in values of type V, in which rules compute.
 template <class T>
 struct Elements;
@@ -76,7 +83,9 @@ void step_adam(const OptimizerRule& rule, const OptimizerTensor& t) {
   const Arrays<T> at(t);
   const V keep = E::all(rule.variant ? 1 - rule.lr * rule.weight_decay : 1);
   const V decay = E::all(rule.variant ? 0 : rule.weight_decay), direction = E::all(rule.maximize ? -1 : 1);
-  const V fresh = E::all(1 - rule.momentum), old = E::all(rule.smoothing), fresh_square = E::all(1 - rule.smoothing);
+  const V kept = E::all(rule.momentum), fresh = E::all(1 - rule.momentum);
+  const V old = E::all(rule.smoothing), fresh_square = E::all(1 - rule.smoothing);
+  const bool is_most_kept = 1 - rule.momentum < 0.5;
   const V size = E::all(rule.lr / (1 - __builtin_pow(rule.momentum, t.steps)));
   const V correction = E::all(__builtin_sqrt(1 - __builtin_pow(rule.smoothing, t.steps))),
           epsilon = E::all(rule.epsilon);
@@ -85,7 +94,7 @@ void step_adam(const OptimizerRule& rule, const OptimizerTensor& t) {
     V value = keep * io.load(at.param + i);
     const V grad = direction * io.load(at.grad + i) + decay * value;
     const V before = io.load(at.state[0] + i);
-    const V mean = before + fresh * (grad - before);
+    const V mean = moved(before, grad, kept, fresh, is_most_kept);
     V square = old * io.load(at.state[1] + i) + fresh_square * grad * grad;
     io.store(at.state[0] + i, mean);
     io.store(at.state[1] + i, square);
@@ -105,6 +114,7 @@ void step_rmsprop(const OptimizerRule& rule, const OptimizerTensor& t) {
   const V lr = E::all(rule.lr), decay = E::all(rule.weight_decay), momentum = E::all(rule.momentum);
   const V old = E::all(rule.smoothing), fresh = E::all(1 - rule.smoothing), epsilon = E::all(rule.epsilon);
   const V direction = E::all(rule.maximize ? -1 : 1);
+  const bool is_most_kept = 1 - rule.smoothing < 0.5;
   T* velocity = at.state[1];
   T* mean = at.state[2];
   E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
@@ -114,7 +124,7 @@ void step_rmsprop(const OptimizerRule& rule, const OptimizerTensor& t) {
     io.store(at.state[0] + i, square);
     V spread = square;
     if (mean) {
-      const V before = io.load(mean + i), now = before + fresh * (grad - before);
+      const V now = moved(io.load(mean + i), grad, old, fresh, is_most_kept);
       io.store(mean + i, now);
       spread = square - now * now;
     }

@@ -66,7 +66,7 @@ inline Vec tanh_vec(Vec x) {
                               -3.33332819422e-1f);
   const Vec near = tail * square * x + x;
   const Vec far = splat(1.0f) - splat(2.0f) / (exp_vec(size + size) + splat(1.0f));
-  return size < splat(0.625f) ? near : from_bits(bits(far) | sign);
+  return from_bits(bits(size < splat(0.625f) ? near : far) | sign);  // near 0 the sum loses the sign of -0
 }
 
 inline Vec erf_vec(Vec x) {

@@ -33,11 +33,17 @@ __device__ inline void sgd_step(const Numbers& x, const OptimizerRow& row, Cell<
   at.param -= T(x.lr) * step;
 }
 
+/// Moves `from` towards `to` by the share 1 - `kept`, as torch.lerp does.
+template <class T>
+__device__ inline T moved(T from, T to, double kept) {
+  return 1 - kept < 0.5 ? from + T(1 - kept) * (to - from) : to - T(kept) * (to - from);
+}
+
 template <class T>
 __device__ inline void adam_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
   const T value = T(x.variant ? 1 - x.lr * x.weight_decay : 1.0) * at.param;
   const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.variant ? 0.0 : x.weight_decay) * value;
-  const T mean = at.state[0] + T(1 - x.momentum) * (grad - at.state[0]);
+  const T mean = moved(at.state[0], grad, x.momentum);
   T square = T(x.smoothing) * at.state[1] + T(1 - x.smoothing) * grad * grad;
   at.state[0] = mean;
   at.state[1] = square;
@@ -52,7 +58,7 @@ __device__ inline void rmsprop_step(const Numbers& x, const OptimizerRow& row, C
   at.state[0] = square;
   T spread = square;
   if (row.state[2]) {
-    const T now = at.state[2] + T(1 - x.smoothing) * (grad - at.state[2]);
+    const T now = moved(at.state[2], grad, x.smoothing);
     at.state[2] = now;
     spread = square - now * now;
   }

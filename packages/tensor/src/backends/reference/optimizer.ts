@@ -22,6 +22,10 @@ function sgd(rule: SgdRule, [velocity]: readonly (Floats | null)[], steps: numbe
   };
 }
 
+/** Moves `from` towards `to` by the share 1 - `kept`, as torch.lerp does: a share of 1 gives `to`. */
+const moved = (from: number, to: number, kept: number): number =>
+  1 - kept < 0.5 ? from + (1 - kept) * (to - from) : to - kept * (to - from);
+
 function adam(rule: AdamRule, [mean, square, most]: readonly (Floats | null)[], steps: number): Step {
   const { lr, weightDecay, epsilon, isDecoupled } = rule;
   const [beta, squareBeta] = rule.betas;
@@ -30,7 +34,7 @@ function adam(rule: AdamRule, [mean, square, most]: readonly (Floats | null)[], 
   return (before, slope, i) => {
     const value = isDecoupled ? before * (1 - lr * weightDecay) : before;
     const grad = isDecoupled ? slope : slope + weightDecay * value;
-    mean![i] = mean![i]! + (1 - beta) * (grad - mean![i]!);
+    mean![i] = moved(mean![i]!, grad, beta);
     square![i] = squareBeta * square![i]! + (1 - squareBeta) * grad * grad;
     if (most) most[i] = Math.max(most[i]!, square![i]!);
     const spread = Math.sqrt((most ?? square)![i]!) / correction + epsilon;
@@ -45,7 +49,7 @@ function rmsprop(rule: RmspropRule, [square, velocity, mean]: readonly (Floats |
     square![i] = alpha * square![i]! + (1 - alpha) * grad * grad;
     let spread = square![i]!;
     if (mean) {
-      mean[i] = mean[i]! + (1 - alpha) * (grad - mean[i]!);
+      mean[i] = moved(mean[i]!, grad, alpha);
       spread -= mean[i]! * mean[i]!;
     }
     let step = grad / (Math.sqrt(spread) + epsilon);

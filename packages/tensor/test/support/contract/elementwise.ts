@@ -59,6 +59,25 @@ const inputsFor = (op: MapOp, dtype: DType, count: number): number[][] =>
     return stored(dtype, op === 'where' && i === 0 ? values.map((x) => Number(x > 0)) : values);
   });
 
+/** Functions f with f(-0) = -0. */
+const odd = [
+  ...([
+    'tanh',
+    'sin',
+    'tan',
+    'asin',
+    'atan',
+    'sinh',
+    'asinh',
+    'atanh',
+    'expm1',
+    'log1p',
+    'erf',
+    'erfinv',
+  ] as const),
+  ...(['sqrt', 'floor', 'ceil', 'trunc', 'round'] as const),
+];
+
 export function elementwiseContract(bench: Workbench): void {
   describe('map', () => {
     test.each(mapOps.filter((op) => !integerMapOps.has(op)))(
@@ -128,6 +147,14 @@ export function elementwiseContract(bench: Workbench): void {
         }
       },
     );
+
+    test.each(odd)('%s keeps the sign of zero', (op) => {
+      for (const dtype of ['float32', 'float64', 'bfloat16'] as const) {
+        const out = bench.dirty(2, dtype);
+        bench.kernels.map(op, dtype, [2], out, bench.put(dtype, [0, -0]));
+        expect(valuesOf(out)).toEqual([0, -0]);
+      }
+    });
 
     const layouts: [shape: number[], a: number[], b: number[]][] = [
       [[], [], []],

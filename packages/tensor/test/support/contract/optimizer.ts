@@ -121,6 +121,22 @@ export function optimizerContract(bench: Workbench): void {
       }
     });
 
+    test.each([
+      ['adam', { ...adam, weightDecay: 0, betas: [0, 0.95] }, 0],
+      ['rmsprop, centered', { ...rmsprop, weightDecay: 0, alpha: 0, centered: true }, 2],
+    ] as const)(
+      '%s: a running mean that keeps nothing is the last gradient, however small',
+      (_, rule, mean) => {
+        const param = bench.floats([1]);
+        const states = [0, 1, 2].map((i) => (rule.kind === 'adam' && i === 2 ? null : bench.floats([0])));
+        for (const [i, slope] of [3, 5e-7].entries())
+          bench.kernels.optimize(rule, [
+            { param, grad: bench.floats([slope]), states, count: 1, steps: i + 1 },
+          ]);
+        expect(valuesOf(states[mean]!)).toEqual([Math.fround(5e-7)]);
+      },
+    );
+
     test('uses the part of a memory that an offset names, and nothing beside it', () => {
       const whole = bench.floats([1, 2, 3, 4]);
       const param = { ...whole, offset: 1 };
