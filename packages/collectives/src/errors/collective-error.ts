@@ -54,7 +54,7 @@ const marker = Symbol.for('ringwise.CollectiveError');
 const nextSteps: Partial<Record<CollectiveCode, string>> = {
   ERR_COLL_TIMEOUT: 'A rank may be stuck or may have skipped this call.',
   ERR_COLL_PEER_LOST:
-    'See what that rank printed last; if it ended well, it made fewer calls than the others.',
+    'See what that rank printed last; if it ended well, it made fewer calls than the others; for data of uneven length ddp() has model.join().',
   ERR_COLL_MISMATCH: 'All ranks must make the same calls in the same order.',
 };
 

@@ -194,7 +194,7 @@ describe('errors', () => {
       "
       barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call.
       allReduce: it has not ended after 500 ms of wait() (group "dp", rank 0 of 8, seq 3). It continues: await it again, or end all with group.abort().
-      allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9). See what that rank printed last; if it ended well, it made fewer calls than the others.
+      allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9). See what that rank printed last; if it ended well, it made fewer calls than the others; for data of uneven length ddp() has model.join().
       allReduce: rank 3 called allReduce sum 4096 × float16 but rank 0 called allReduce sum 4096 × float32 (group "dp", rank 0 of 8, seq 117). All ranks must make the same calls in the same order.
       abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
       init: libnccl.so.2 is version 2.26.6; expected NCCL 2.27 or newer (group "dp", rank 0 of 8). Install NCCL 2.27 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.
