@@ -67,8 +67,7 @@ const properties: Advice = {
   T: 't()',
   mT: 'transpose(-2, -1)',
   is_cuda: "device !== 'cpu'",
-  values: 'the tensor itself, as max and min give no indices',
-  indices: 'argmax(dim) or argmin(dim)',
+  // Not `values` and `indices`: programs look for them to tell a tensor from the result of sort() and topk().
   ...Object.fromEntries(
     Array.from({ length: 10 }, (_, i) => [i, `at(${i}), because tensors have no index in brackets`]),
   ),

@@ -19,8 +19,6 @@ describe('a tensor', () => {
     ['0', 'at(0)'],
     ['3', 'at(3)'],
     ['-1', 'at(-1)'],
-    ['values', 'the tensor itself, as max'],
-    ['indices', 'argmax(dim) or argmin(dim)'],
   ];
   test.each(members)('has no property %s', (name, instead) => {
     expect(() => loose(ones([2]))[name]).toThrow(
@@ -201,4 +199,9 @@ test.each([
   expect(make).toThrow(
     'new Tensor(): expected tensor(values), fromHost(typedArray, shape), or a function such as',
   );
+});
+
+test('a tensor has no members values and indices, by which programs know the result of topk()', () => {
+  const found = [ones([3]), ones([3]).topk(1)].map((each) => 'values' in each && 'indices' in each);
+  expect(found).toEqual([false, true]);
 });
