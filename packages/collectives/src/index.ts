@@ -74,6 +74,7 @@ export type { GroupOptions } from './options/group-options.ts';
 export type { InitOptions } from './options/init-options.ts';
 export type { JoinNcclOptions } from './options/join-nccl-options.ts';
 export type { MeshOptions } from './options/mesh-options.ts';
+export { refusingMembers } from './options/not-awaited.ts';
 export {
   type AllReduceOptions,
   type AllToAllOptions,

@@ -24,10 +24,6 @@ it.each([
     ],
   ],
   [
-    'members of a promise that was not awaited are refused',
-    ['collectives/src/options/not-awaited.ts', 'ddp/src/not-awaited.ts', 'elastic/src/not-awaited.ts'],
-  ],
-  [
     'native addons are found',
     ['collectives/src/backends/find-addon.ts', 'tensor/src/backends/native/find-addon.ts'],
   ],

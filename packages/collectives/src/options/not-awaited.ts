@@ -5,6 +5,7 @@
  * Returns a function that makes a promise throw, with a sentence, when it is used as the object that it resolves with:
  * when a member of `prototype`, or one of `names`, is read. It changes the promise and returns it. `what` is the name
  * of the object in the errors, `call` the call that was not awaited.
+ * @internal
  */
 export function refusingMembers(
   { what, call, names }: { readonly what: string; readonly call: string; readonly names: readonly string[] },

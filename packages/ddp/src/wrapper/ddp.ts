@@ -1,11 +1,10 @@
 // Data-parallel training: ddp() makes all ranks start from the same parameters and registers hooks with the
 // autograd. Every later backward ends with averaged gradients, so that every rank's optimizer takes the same
 // step.
-import type { Group } from '@ringwise/collectives';
+import { type Group, refusingMembers } from '@ringwise/collectives';
 import { checkGroup, checkOptions } from '../check.ts';
 import { badOptions, closed, joinsBatchNorm, noForward, notALoss, trainedLater } from '../errors.ts';
 import { refuseForeign } from '../foreign-members.ts';
-import { refusingMembers } from '../not-awaited.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
 import type { BucketPlan } from '../reducer/plan.ts';
 import { Reducer } from '../reducer/reducer.ts';

@@ -1,11 +1,10 @@
 // elastic(), with which an elastic program begins.
 import { constants } from 'node:os';
-import { init } from '@ringwise/collectives';
+import { init, refusingMembers } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { badOptions, invalidArgument } from '../errors.ts';
 import { type JobAccess, joinJob } from '../membership/join.ts';
 import { checkMembership, renamed } from '../membership/options.ts';
-import { refusingMembers } from '../not-awaited.ts';
 import { entriesOf, phasesOf, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
 import { checkLogFile } from './log.ts';

@@ -81,7 +81,7 @@ export const completed = <O extends object>(defaults: O, options: Partial<O>): O
 });
 
 /** Returns a copy whose lists, such as betas, are copies, too: otherwise writing to one changes those of others. */
-const withOwnLists = <O extends object>(options: O): O =>
+export const withOwnLists = <O extends object>(options: O): O =>
   Object.fromEntries(
     Object.entries(options).map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
   ) as O;

@@ -10,8 +10,9 @@ import {
   oneOf,
   positive,
 } from '../../checks/value-checks.ts';
+import { withOwnLists } from '../optimizer.ts';
 import { setMomentum } from './momentum.ts';
-import { checkPerGroup, ofGroup, orList, withOwnLists } from './per-group.ts';
+import { checkPerGroup, ofGroup, orList } from './per-group.ts';
 import { type AnyOptimizer, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
 /** Options of CyclicLR. Lists have a number for each group. */

@@ -14,10 +14,10 @@ import {
   share,
 } from '../../checks/value-checks.ts';
 import { badOption } from '../../errors.ts';
-import { completed } from '../optimizer.ts';
+import { completed, withOwnLists } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
 import { setMomentum } from './momentum.ts';
-import { checkPerGroup, ofGroup, orList, withOwnLists } from './per-group.ts';
+import { checkPerGroup, ofGroup, orList } from './per-group.ts';
 import { type AnyOptimizer, checkedCount, checkRequiredOptions, checkSteps, LrSchedule } from './schedule.ts';
 
 /** Options of OneCycleLR. Lists have a number for each group. */

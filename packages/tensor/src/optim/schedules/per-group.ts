@@ -18,12 +18,3 @@ export function checkPerGroup(what: string, value: unknown, count: number): void
 /** Returns the number of a group; that of the last listed group for groups that were added since. */
 export const ofGroup = (value: number | readonly number[], group: number): number =>
   typeof value === 'number' ? value : value[Math.min(group, value.length - 1)]!;
-
-/** Returns a copy of the options with copies of their lists, which the caller may change later. */
-export function withOwnLists<T extends object>(options: T): T {
-  const own = Object.entries(options).map(([name, value]) => [
-    name,
-    Array.isArray(value) ? [...value] : value,
-  ]);
-  return Object.fromEntries(own) as T;
-}

@@ -11,8 +11,7 @@ import {
 } from '../../checks/value-checks.ts';
 import { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
-import { completed } from '../optimizer.ts';
-import { withOwnLists } from './per-group.ts';
+import { completed, withOwnLists } from '../optimizer.ts';
 import { type AnyOptimizer, RateSetter, refusePythonNames } from './schedule.ts';
 
 /** Options of ReduceLROnPlateau. */
