@@ -424,7 +424,7 @@ describe('last words', () => {
       cause: null,
     });
     expect(reportError({ [inspect.custom]: throwing }).message).toBe('a value without a text');
-    expect(reportError(new Proxy({}, { getPrototypeOf: throwing })).message).toBe('{}');
+    expect(reportError(new Proxy({}, { getPrototypeOf: throwing })).message).toMatch(/^(Proxy\()?{}\)?$/);
   });
 
   it('of a program that survives any number of errors need a limited memory', () => {

@@ -77,7 +77,7 @@ describe('a call whose place was not looked up', () => {
 it('in a loop, few places are looked up, and the error of the last call has the line', async () => {
   const [a, b] = pair();
   const call = (group: Group, count: number) => group.allReduce(new Float32Array(count));
-  for (let step = 0; step < 1_000; step++) await Promise.all([call(a, 1), call(b, 1)]);
+  for (let step = 0; step < 10_000; step++) await Promise.all([call(a, 1), call(b, 1)]);
   const [last, other] = [call(a, 1), call(b, 2)];
   const stack = await stackOf(last);
   await stackOf(other);
