@@ -6,6 +6,8 @@ const reportedLines = 10;
 const reasonOf = (lines: readonly string[]): string | undefined =>
   lines.findLast((line) => line.startsWith('FATAL ERROR: '));
 
+const isSyntaxError = (line: string): boolean => /^SyntaxError[: ]/.test(line);
+
 /**
  * Most lines that Node.js prints above the message of a syntax error: the place, the wrong line and, in TypeScript, its
  * neighbours, a caret, and an empty line.
@@ -17,7 +19,7 @@ const linesAboveSyntaxError = 7;
  * groups of the match are the file and the number of the line.
  */
 export function syntaxErrorPlace(lines: readonly string[]): RegExpExecArray | undefined {
-  const at = lines.findLastIndex((line) => /^SyntaxError[: ]/.test(line));
+  const at = lines.findLastIndex(isSyntaxError);
   const above = lines.slice(Math.max(0, at - linesAboveSyntaxError), Math.max(0, at));
   const places = above.map((line) => /^((?:file:\/\/)?\/.*):(\d+)$/.exec(line));
   return places.findLast((place) => place !== null) ?? undefined;
@@ -25,11 +27,13 @@ export function syntaxErrorPlace(lines: readonly string[]): RegExpExecArray | un
 
 /**
  * Returns the last lines, and before them the reason that V8 prints above its long stack when it aborts, or the place
- * that Node.js prints above a syntax error.
+ * that Node.js prints above a syntax error and the message of that error, which may have a long stack too.
  */
 export function lastLines(lines: readonly string[]): string[] {
   const last = lines.slice(-reportedLines);
-  const earlier = [reasonOf(lines), syntaxErrorPlace(lines)?.[0]].filter((line) => line !== undefined);
+  const place = syntaxErrorPlace(lines)?.[0];
+  const message = place && lines.findLast(isSyntaxError);
+  const earlier = [reasonOf(lines), place, message].filter((line) => line !== undefined);
   return [...earlier.filter((line) => !last.includes(line)), ...last];
 }
 

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { RankOutcome } from '../../src/agent/rank-process.ts';
+import { lastLines } from '../../src/report/last-lines.ts';
 import {
   isSecondary,
   joinedWords,
@@ -218,6 +219,14 @@ describe('failureReport', () => {
     ];
     const root = thrown(0, 1n, error, { tail });
     expect(reportOf(root, root)).toContain(`${error.message}   /elsewhere/gpt.ts:37\n`);
+  });
+
+  it('finds the place of a syntax error above a stack longer than the lines that launchers send', () => {
+    const error = new SyntaxError("Unexpected token ';'");
+    const above = ['file:///elsewhere/gpt.mjs:2', 'const b = ;', '          ^', '', `${error}`];
+    const frames = Array.from({ length: 11 }, (_, i) => `    at link (node:internal/modules/loader:${i}:1)`);
+    const root = thrown(0, 1n, error, { tail: lastLines([...above, ...frames, '', 'Node.js v26.0.0']) });
+    expect(reportOf(root, root)).toContain(`${error.message}   /elsewhere/gpt.mjs:2\n`);
   });
 
   it('says what to raise when there are no file descriptors', () => {
