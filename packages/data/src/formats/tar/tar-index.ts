@@ -1,6 +1,6 @@
 // Finds the files in a tar archive. An archive is a sequence of 512-byte headers, each followed by its file, which is
-// padded to a multiple of 512. It ends with blocks of zeros. Names and sizes that do not fit into a header are in a
-// separate entry before it: of GNU (type L, names only) or of POSIX pax (type x).
+// padded to a multiple of 512. It ends with blocks of zeros; an archive that was appended follows them. Names and sizes
+// that do not fit into a header are in a separate entry before it: of GNU (type L, names only) or of POSIX pax (type x).
 // https://www.gnu.org/software/tar/manual/html_node/Standard.html
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
@@ -24,10 +24,18 @@ export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined
   const header = Buffer.alloc(blockBytes);
   // Name and size for the next header, from the separate entries before it.
   let ahead: Pax = {};
+  let hasEnd = false;
   for (let at = 0; ; ) {
-    if (at + blockBytes > file.size) throw cutOff(file, at);
+    if (at + blockBytes > file.size) {
+      if (hasEnd) return;
+      throw cutOff(file, at);
+    }
     file.read(header, at);
-    if (header[0] === 0) return;
+    hasEnd = header.every((byte) => byte === 0);
+    if (hasEnd) {
+      at += blockBytes;
+      continue;
+    }
     if (!hasRightChecksum(header)) {
       const got = header.toString('latin1', 148, 156).replaceAll('\0', ' ').trim();
       throw damaged(file, at, ['a header is damaged', 'its checksum', JSON.stringify(got)]);
@@ -43,7 +51,9 @@ export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined
       if (size > mostNameBytes) throw damaged(file, at, ['a name is too long', '1 MiB at most', `${size}`]);
       const text = Buffer.alloc(size);
       file.read(text, offset);
-      ahead = { ...ahead, ...(type === 'L' ? { name: untilZero(text) } : paxOf(text)) };
+      const found = type === 'L' ? { name: untilZero(text) } : paxOf(text);
+      if (found === null) throw damaged(file, at, ['a pax header is damaged', 'records', 'another text']);
+      ahead = { ...ahead, ...found };
     } else {
       const name = ahead.name ?? nameIn(header);
       const where = `${file.path}, byte ${at}`;
@@ -90,13 +100,17 @@ interface Pax {
   isSparse?: boolean;
 }
 
-/** Parses pax records, which have the form `<length of the record> <key>=<value>\n`. */
-function paxOf(text: Buffer): Pax {
+/**
+ * Parses pax records, which have the form `<length of the record> <key>=<value>\n`. Returns null if one has another
+ * form.
+ */
+function paxOf(text: Buffer): Pax | null {
   const pax: Pax = {};
-  for (let at = 0; at < text.length; ) {
-    const space = text.indexOf(' ', at);
-    const length = Number(text.toString('latin1', at, space));
-    if (space < 0 || !(length > 0)) break;
+  for (let at = 0; at < text.length && text[at] !== 0; ) {
+    const [, digits] = /^(\d{1,7}) /.exec(text.toString('latin1', at, at + 8)) ?? [];
+    const length = Number(digits);
+    if (digits === undefined || length <= digits.length + 1 || at + length > text.length) return null;
+    const space = at + digits.length;
     const record = text.toString('utf8', space + 1, at + length - 1);
     const value = record.slice(record.indexOf('=') + 1);
     if (record.startsWith('path=')) pax.name = value;

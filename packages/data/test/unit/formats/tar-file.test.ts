@@ -134,6 +134,38 @@ describe('TarFile', () => {
   });
 });
 
+describe('TarFile beyond the first blocks of zeros', () => {
+  it('reads an archive that was appended, as tarSamples() does', async () => {
+    const path = write('both.tar', Buffer.concat([await shardOf(0, 2), await shardOf(2, 2)]));
+    using file = new TarFile(path);
+    const samples = Array.from({ length: file.length }, (_, i) => texts(file.get(i)));
+    expect(samples).toEqual([0, 1, 2, 3].map(expected));
+    expect((await collect(tarSamples([path]))).map(texts)).toEqual(samples);
+  });
+
+  it('refuses a header whose first byte became 0', async () => {
+    const bytes = await shardOf(0, 2);
+    bytes[512] = 0;
+    expect(() => new TarFile(write('zero.tar', bytes))).toThrow('a header is damaged; expected its checksum');
+  });
+});
+
+describe('pax headers', () => {
+  it.each(['1e-9 path=x.txt\n', '0.5 path=x.txt\n', '99 path=x.txt\n', '2 path=x.txt\n', 'path=x.txt\n'])(
+    'are refused if a record has another length: %j',
+    (record) => {
+      const blocks = [
+        gnuHeader('pax', 'x', record.length),
+        Buffer.alloc(512, record.padEnd(512, '\0')),
+        gnuHeader('a.txt', '0', 0),
+        Buffer.alloc(1024),
+      ];
+      const path = write('pax.tar', Buffer.concat(blocks));
+      expect(() => new TarFile(path)).toThrow('a pax header is damaged; expected records, got another text');
+    },
+  );
+});
+
 /** Returns a header as GNU tar writes it. */
 function gnuHeader(name: string, type: string, size: number, isBinary = false): Buffer {
   const header = Buffer.alloc(512);
