@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { badSnapshot } from '../errors.ts';
+import { checkHeader } from './check-header.ts';
 import { aligned, hashBytes, headBytes, headerLength } from './format.ts';
 import { removeLeftovers, replaceable, temporaryFor } from './replaceable.ts';
 
@@ -62,7 +63,7 @@ export class SnapshotFile {
 
   /**
    * Opens a snapshot; resolves with null if there is no such file. Reads all of it once for the checksum.
-   * Rejects with ERR_DDP_SNAPSHOT if the checksum is wrong.
+   * Rejects with ERR_DDP_SNAPSHOT if the checksum or the header is wrong.
    */
   static async open(file: string): Promise<SnapshotFile | null> {
     const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
@@ -82,7 +83,9 @@ export class SnapshotFile {
         throw badSnapshot(file, 'its checksum does not match its content');
       }
       const header = Buffer.from((await readAt(handle, headBytes, length)).buffer).toString();
-      return new SnapshotFile(handle, header, aligned(headBytes + length));
+      const start = aligned(headBytes + length);
+      checkHeader(header, content - start, file);
+      return new SnapshotFile(handle, header, start);
     } catch (error) {
       await handle.close();
       throw error;

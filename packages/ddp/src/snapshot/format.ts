@@ -250,12 +250,14 @@ export function parseHeader(
 
 /**
  * Returns the length of the header. Throws ERR_DDP_SNAPSHOT if a file of `bytes` bytes does not begin with a snapshot's
- * magic, or is too short for one.
+ * magic, or is too short for one or for this header.
  */
 export function headerLength(head: Buffer, bytes: number, name: string): number {
   if (!head.subarray(0, magic.length).equals(magic)) {
     throw badSnapshot(name, 'it does not begin like a snapshot');
   }
   if (bytes < headBytes + hashBytes) throw badSnapshot(name, `it ends after ${bytes} bytes`);
-  return Number(head.readBigUInt64LE(magic.length));
+  const length = Number(head.readBigUInt64LE(magic.length));
+  if (length <= bytes - headBytes - hashBytes) return length;
+  throw badSnapshot(name, `its header claims ${length} bytes of a file of ${bytes}`);
 }

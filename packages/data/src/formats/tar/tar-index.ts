@@ -1,6 +1,6 @@
 // Finds the files in a tar archive. An archive is a sequence of 512-byte headers, each followed by its file, which is
 // padded to a multiple of 512. It ends with blocks of zeros; an archive that was appended follows them. Names and sizes
-// that do not fit into a header are in a separate entry before it: of GNU (type L, names only) or of POSIX pax (type x).
+// that do not fit into a header are in a separate entry before it: of GNU (type L, names only) or of pax (type x).
 // https://www.gnu.org/software/tar/manual/html_node/Standard.html
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';

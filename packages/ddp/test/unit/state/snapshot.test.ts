@@ -1,5 +1,6 @@
 // Tests snapshots. Rank 0 writes them, completely or not at all; all ranks of any world size read them.
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -123,6 +124,52 @@ it('refuses a damaged file on all ranks, wherever a byte is wrong or missing', a
     const errors = reasons(await onRanks(2, (group) => loadSnapshot(file, group)));
     for (const error of errors) expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT' });
   }
+});
+
+/** Returns a file with this header and a right checksum. */
+function forged(header: string, data = Buffer.alloc(64), length = Buffer.byteLength(header)): Buffer {
+  const head = Buffer.alloc(16);
+  head.write('RINGSNP1');
+  head.writeBigUInt64LE(BigInt(length), 8);
+  const start = Buffer.concat([head, Buffer.from(header)]);
+  const body = Buffer.concat([start, Buffer.alloc(Math.ceil(start.length / 64) * 64 - start.length), data]);
+  return Buffer.concat([body, createHash('sha256').update(body).digest()]);
+}
+
+const array = (fields: object) =>
+  JSON.stringify({ $array: { dtype: 'uint8', offset: 0, count: 8, ...fields } });
+
+it.each([
+  ['{"a":', 'its header is no JSON'],
+  ['['.repeat(1e5) + ']'.repeat(1e5), 'its header is nested too deep'],
+  ['{"$bigint":"x"}', 'a bigint in its header is no whole number'],
+  [array({ count: 2 ** 50 }), 'of its data, which have 64'],
+  [array({ offset: 60 }), 'an array ends at byte 68 of its data, which have 64'],
+  [array({ offset: -8 }), 'an array in its header has no type, place or length'],
+  [array({ dtype: 'toString' }), 'an array in its header has no type, place or length'],
+  ['{"$array":null}', 'an array in its header has no type, place or length'],
+  [array({}).replace('array', 'tensor'), 'a shape in its header is no list of sizes'],
+  [`[${array({})},${array({ offset: 4 })}]`, 'arrays in its header overlap'],
+  [
+    '{"$perRank":{"kind":"stream","path":"a","values":[null]}}',
+    'values of ranks in its header cannot be read',
+  ],
+])('refuses a forged header on all ranks: %.50s', async (header, problem) => {
+  const file = join(folder, 'forged');
+  await writeFile(file, forged(header));
+  const errors = reasons(await onRanks(2, (group) => loadSnapshot(file, group)));
+  for (const error of errors) {
+    const message = expect.stringContaining(problem) as unknown;
+    expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT', message });
+  }
+});
+
+it('refuses a forged length of the header', async () => {
+  const file = join(folder, 'forged');
+  await writeFile(file, forged('{}', Buffer.alloc(64), 2 ** 50));
+  const [error] = reasons(await onRanks(1, (group) => loadSnapshot(file, group)));
+  const message = expect.stringContaining('its header claims 1125899906842624 bytes') as unknown;
+  expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT', message });
 });
 
 it('fails on all ranks, and leaves none in a collective, when the option tensor throws on one', async () => {
