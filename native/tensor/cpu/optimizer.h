@@ -55,6 +55,9 @@ struct Arrays {
   T* state[kOptimizerStates];
 };
 
+/// Whether the decay is added to the gradient: with a rate of 0, an infinite parameter would add NaN.
+inline bool adds_decay(const OptimizerRule& rule) { return rule.weight_decay != 0; }
+
 template <class T>
 void step_sgd(const OptimizerRule& rule, const OptimizerTensor& t) {
   using E = Elements<T>;
@@ -63,10 +66,11 @@ void step_sgd(const OptimizerRule& rule, const OptimizerTensor& t) {
   const V lr = E::all(rule.lr), decay = E::all(rule.weight_decay), momentum = E::all(rule.momentum);
   const V fresh = E::all(1 - rule.smoothing), direction = E::all(rule.maximize ? -1 : 1);
   T* velocity = at.state[0];
-  const bool is_first = t.steps == 1;
+  const bool is_first = t.steps == 1, has_decay = adds_decay(rule);
   E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
     const V value = io.load(at.param + i);
-    V step = direction * io.load(at.grad + i) + decay * value;
+    V step = direction * io.load(at.grad + i);
+    if (has_decay) step = step + decay * value;
     if (velocity) {
       const V speed = is_first ? step : momentum * io.load(velocity + i) + fresh * step;
       io.store(velocity + i, speed);
@@ -82,17 +86,18 @@ void step_adam(const OptimizerRule& rule, const OptimizerTensor& t) {
   using V = typename E::V;
   const Arrays<T> at(t);
   const V keep = E::all(rule.variant ? 1 - rule.lr * rule.weight_decay : 1);
-  const V decay = E::all(rule.variant ? 0 : rule.weight_decay), direction = E::all(rule.maximize ? -1 : 1);
+  const V decay = E::all(rule.weight_decay), direction = E::all(rule.maximize ? -1 : 1);
   const V kept = E::all(rule.momentum), fresh = E::all(1 - rule.momentum);
   const V old = E::all(rule.smoothing), fresh_square = E::all(1 - rule.smoothing);
-  const bool is_most_kept = 1 - rule.momentum < 0.5;
+  const bool is_most_kept = 1 - rule.momentum < 0.5, has_decay = !rule.variant && adds_decay(rule);
   const V size = E::all(rule.lr / (1 - __builtin_pow(rule.momentum, t.steps)));
   const V correction = E::all(__builtin_sqrt(1 - __builtin_pow(rule.smoothing, t.steps))),
           epsilon = E::all(rule.epsilon);
   T* most = at.state[2];
   E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
     V value = keep * io.load(at.param + i);
-    const V grad = direction * io.load(at.grad + i) + decay * value;
+    V grad = direction * io.load(at.grad + i);
+    if (has_decay) grad = grad + decay * value;
     const V before = io.load(at.state[0] + i);
     const V mean = moved(before, grad, kept, fresh, is_most_kept);
     V square = old * io.load(at.state[1] + i) + fresh_square * grad * grad;
@@ -114,12 +119,13 @@ void step_rmsprop(const OptimizerRule& rule, const OptimizerTensor& t) {
   const V lr = E::all(rule.lr), decay = E::all(rule.weight_decay), momentum = E::all(rule.momentum);
   const V old = E::all(rule.smoothing), fresh = E::all(1 - rule.smoothing), epsilon = E::all(rule.epsilon);
   const V direction = E::all(rule.maximize ? -1 : 1);
-  const bool is_most_kept = 1 - rule.smoothing < 0.5;
+  const bool is_most_kept = 1 - rule.smoothing < 0.5, has_decay = adds_decay(rule);
   T* velocity = at.state[1];
   T* mean = at.state[2];
   E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
     const V value = io.load(at.param + i);
-    const V grad = direction * io.load(at.grad + i) + decay * value;
+    V grad = direction * io.load(at.grad + i);
+    if (has_decay) grad = grad + decay * value;
     const V square = old * io.load(at.state[0] + i) + fresh * grad * grad;
     io.store(at.state[0] + i, square);
     V spread = square;

@@ -22,9 +22,16 @@ struct Cell {
   T param, grad, state[3];
 };
 
+/// The gradient with the decay of its parameter. A rate of 0 adds nothing, where 0 times infinity would add NaN.
+template <class T>
+__device__ inline T decayed(const Numbers& x, T grad, double rate, T param) {
+  const T step = T(x.maximize ? -1 : 1) * grad;
+  return rate == 0 ? step : step + T(rate) * param;
+}
+
 template <class T>
 __device__ inline void sgd_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
-  T step = T(x.maximize ? -1 : 1) * at.grad + T(x.weight_decay) * at.param;
+  T step = decayed(x, at.grad, x.weight_decay, at.param);
   if (row.state[0]) {
     const T speed = x.is_first ? step : T(x.momentum) * at.state[0] + T(1 - x.smoothing) * step;
     at.state[0] = speed;
@@ -42,7 +49,7 @@ __device__ inline T moved(T from, T to, double kept) {
 template <class T>
 __device__ inline void adam_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
   const T value = T(x.variant ? 1 - x.lr * x.weight_decay : 1.0) * at.param;
-  const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.variant ? 0.0 : x.weight_decay) * value;
+  const T grad = decayed(x, at.grad, x.variant ? 0.0 : x.weight_decay, value);
   const T mean = moved(at.state[0], grad, x.momentum);
   T square = T(x.smoothing) * at.state[1] + T(1 - x.smoothing) * grad * grad;
   at.state[0] = mean;
@@ -53,7 +60,7 @@ __device__ inline void adam_step(const Numbers& x, const OptimizerRow& row, Cell
 
 template <class T>
 __device__ inline void rmsprop_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
-  const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.weight_decay) * at.param;
+  const T grad = decayed(x, at.grad, x.weight_decay, at.param);
   const T square = T(x.smoothing) * at.state[0] + T(1 - x.smoothing) * grad * grad;
   at.state[0] = square;
   T spread = square;

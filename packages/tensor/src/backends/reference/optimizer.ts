@@ -10,10 +10,14 @@ type Step = (value: number, grad: number, i: number) => number;
 const floatsOf = ({ memory, offset }: Strided, count: number): Floats =>
   (memory.host as Floats).subarray(offset, offset + count);
 
+/** Adds the decay of a value to its gradient. A rate of 0 adds nothing, where 0 times infinity would add NaN. */
+const decayed = (grad: number, rate: number, value: number): number =>
+  rate === 0 ? grad : grad + rate * value;
+
 function sgd(rule: SgdRule, [velocity]: readonly (Floats | null)[], steps: number): Step {
   const { lr, weightDecay, momentum, dampening, nesterov } = rule;
   return (value, grad, i) => {
-    let step = grad + weightDecay * value;
+    let step = decayed(grad, weightDecay, value);
     if (velocity) {
       velocity[i] = steps === 1 ? step : momentum * velocity[i]! + (1 - dampening) * step;
       step = nesterov ? step + momentum * velocity[i]! : velocity[i]!;
@@ -33,7 +37,7 @@ function adam(rule: AdamRule, [mean, square, most]: readonly (Floats | null)[], 
   const correction = Math.sqrt(1 - squareBeta ** steps);
   return (before, slope, i) => {
     const value = isDecoupled ? before * (1 - lr * weightDecay) : before;
-    const grad = isDecoupled ? slope : slope + weightDecay * value;
+    const grad = isDecoupled ? slope : decayed(slope, weightDecay, value);
     mean![i] = moved(mean![i]!, grad, beta);
     square![i] = squareBeta * square![i]! + (1 - squareBeta) * grad * grad;
     if (most) most[i] = Math.max(most[i]!, square![i]!);
@@ -45,7 +49,7 @@ function adam(rule: AdamRule, [mean, square, most]: readonly (Floats | null)[], 
 function rmsprop(rule: RmspropRule, [square, velocity, mean]: readonly (Floats | null)[]): Step {
   const { lr, weightDecay, alpha, epsilon, momentum } = rule;
   return (value, slope, i) => {
-    const grad = slope + weightDecay * value;
+    const grad = decayed(slope, weightDecay, value);
     square![i] = alpha * square![i]! + (1 - alpha) * grad * grad;
     let spread = square![i]!;
     if (mean) {

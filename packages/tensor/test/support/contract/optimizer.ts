@@ -65,6 +65,25 @@ const lion = { ...common, kind: 'lion', betas: [0.9, 0.99] } as const;
 
 export function optimizerContract(bench: Workbench): void {
   describe('optimize', () => {
+    test.each<[string, OptimizerRule, number]>([
+      ['sgd', { ...sgd, weightDecay: 0 }, 0],
+      ['adam', { ...adam, weightDecay: 0 }, 2],
+      ['adam with decoupled decay', { ...adam, weightDecay: 0, isDecoupled: true }, 2],
+      ['rmsprop', { ...rmsprop, weightDecay: 0 }, 1],
+      ['lion', { ...lion, weightDecay: 0 }, 1],
+    ])('%s without decay keeps an infinite parameter', (_, rule, states) => {
+      for (const dtype of ['float32', 'float64'] as const) {
+        const count = 19;
+        const row = (): ReturnType<typeof bench.put> => bench.put(dtype, new Array<number>(count).fill(0));
+        const param = bench.put(dtype, new Array<number>(count).fill(Infinity));
+        const grad = bench.put(dtype, new Array<number>(count).fill(0.5));
+        const tensor = { param, grad, states: Array.from({ length: states }, row), count, steps: 1 };
+        bench.kernels.optimize(rule, [tensor]);
+        expect(valuesOf(param)).toEqual(new Array<number>(count).fill(Infinity));
+        for (const state of tensor.states) expect(valuesOf(state)).not.toContain(NaN);
+      }
+    });
+
     test.each<[string, OptimizerRule, readonly boolean[]]>([
       ['sgd', sgd, [false]],
       [
