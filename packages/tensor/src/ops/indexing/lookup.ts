@@ -197,6 +197,7 @@ export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
 /** Returns one more than the largest label, or 1 if all are negative; these are refused later. */
 function classesOf(labels: Tensor): number {
   requireTensor('oneHot', labels);
+  requireIndex('oneHot', labels);
   if (labels.count === 0) throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', 'none');
   return scope(() => Math.max(1, max(labels).item() + 1));
 }

@@ -200,7 +200,8 @@ export function prod(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
 
 /**
  * Writes the gradient: the product of the other elements. Zeros are counted and replaced by 1; the product is
- * then divided by x where nothing is 0, taken as it is for a single 0, and 0 elsewhere.
+ * then divided by x where no other element is 0. Elsewhere the gradient is 0, also if the product overflows, or NaN
+ * beside an element that is NaN or infinite.
  */
 function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, count: number): void {
   const isZero = k.temporary();
@@ -211,11 +212,14 @@ function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, 
   k.map('where', nonzero, isZero, 1, x);
   kernels().reduce('prod', k.shape, stretch(product), nonzero);
   kernels().reduce('sum', k.shape, stretch(zeros), isZero);
-  // The number of zeros among the other elements: 0 keeps the product, and a NaN stays NaN beside zeros.
+  // The number of zeros among the other elements.
   k.map('sub', isZero, stretch(zeros), isZero);
   k.map('eq', isZero, isZero, 0);
   k.map('div', into, stretch(product), nonzero);
-  k.map('mul', into, into, isZero);
+  // 0 times an element is NaN if the element is NaN or infinite.
+  k.map('mul', nonzero, nonzero, 0);
+  kernels().reduce('sum', k.shape, stretch(zeros), nonzero);
+  k.map('where', into, isZero, into, stretch(zeros));
   k.map('mul', into, into, grad);
   product.release();
   zeros.release();

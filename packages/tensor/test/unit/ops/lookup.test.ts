@@ -144,4 +144,5 @@ test('oneHot puts a 1 in the place of each label', () => {
   for (const labels of [ints([]), ints([-1]), ints([-1, 2])])
     expect(codeOf(() => oneHot(labels))).toBe('ERR_TENSOR_ARGUMENT');
   expect(oneHot(ints([]), 2).shape).toEqual([0, 2]);
+  expect(() => oneHot(tensor([1.5]))).toThrow('oneHot: expected indices of int32 or int64, got float32');
 });

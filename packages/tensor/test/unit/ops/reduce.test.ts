@@ -310,4 +310,11 @@ describe('gradients at the edge, as in PyTorch', () => {
     const [[first, second]] = gradientsOf((x) => prod(x, 0), [0, 0, NaN]) as [number[]];
     expect([first, second]).toEqual([NaN, NaN]);
   });
+
+  test('the gradient of a product is 0 beside a 0, also if the other elements overflow', () => {
+    expect(gradientsOf((x) => prod(x), [0, 1e200, 1e200])).toEqual([[Infinity, 0, 0]]);
+    const halves = tensor([0, 200, 200, 200], { dtype: 'float16', requiresGrad: true });
+    halves.prod().backward();
+    expect(halves.grad!.toArray()).toEqual([Infinity, 0, 0, 0]);
+  });
 });

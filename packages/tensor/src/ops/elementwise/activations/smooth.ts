@@ -8,6 +8,7 @@ import { scope } from '../../../core/context.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import type { Calculation } from '../../gradient.ts';
 import { reshape } from '../../shape/views.ts';
+import { recast } from '../autocast.ts';
 import { requireFloat, requireOperand } from '../convert.ts';
 import { evaluate, type Formula } from '../formula.ts';
 
@@ -132,6 +133,8 @@ const softplusFormula = (beta: number, threshold: number): Formula => ({
 /** Computes log(1 + exp(beta × a)) ÷ beta, and returns a where beta × a is above `threshold`. Floats only. */
 export function softplus(a: Tensor, beta = 1, threshold = 20): Tensor {
   requireFloat('softplus', a);
+  const raised = recast('float32', [a], (wide) => softplus(wide!, beta, threshold));
+  if (raised) return raised;
   checkNumber('softplus', 'beta', beta);
   checkNumber('softplus', 'threshold', threshold);
   return evaluate(softplusFormula(beta, threshold), a.dtype, a.shape, [a]);
@@ -143,7 +146,7 @@ const logSigmoidFormula: Formula = {
     const sum = k.temporary();
     k.map('neg', sum, x!);
     softplusOf(k, sum, sum);
-    k.map('neg', out, sum);
+    k.map('sub', out, 0, sum); // neg would make -0 of 0
   },
   slopes: [
     (k, into, grad, { inputs: [x] }) => {
@@ -190,6 +193,8 @@ const preluFormula: Formula = {
  * for each channel, which is dimension 1. Floats only.
  */
 export function prelu(a: Tensor, weight: Tensor): Tensor {
+  const lowered = recast('low', [a, weight], (x, slope) => prelu(x!, slope!));
+  if (lowered) return lowered;
   requireFloat('prelu', a);
   requireOperand('prelu', 'weight', weight);
   if (weight.dtype !== a.dtype) throw slopeDtype(a.dtype, weight.dtype);
