@@ -171,9 +171,10 @@ const autocastOptions = optionChecks<AutocastOptions>({
 });
 
 /**
- * Runs `fn`, the forward pass, in mixed precision. Matrix products, linear layers, convolutions and attention
- * convert float32 to 16 bits; exp, log, pow, rsqrt, softmax, layer and RMS norm, vector norms, sums, products and
- * losses convert 16 bits to float32; other operations use the given dtypes. float64 and integers are not converted.
+ * Runs `fn`, the forward pass, in mixed precision. Matrix products, linear and recurrent layers, convolutions,
+ * attention and prelu convert float32 to 16 bits; exp, log, pow, rsqrt, softmax, softplus, layer and RMS norm, vector
+ * norms, distances, sums, products and losses convert 16 bits to float32; dot, cross, gridSample and scatterAdd convert
+ * to float32 if an operand has it; other operations use the given dtypes. float64 and integers are not converted.
  * Parameters and their gradients stay float32. Run backward and the optimizer outside.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T): T {

@@ -9,6 +9,7 @@ import { full, zeros } from '../../core/creation.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Operand, Tensor } from '../../core/tensor.ts';
 import { mixedDtypes } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
 import { clone, requireOperand, requireTensor } from '../elementwise/convert.ts';
 import { reshape } from '../shape/views.ts';
 import { asRow, denseFitted, disposeCopies, fitted, prepared, sizesOf } from './lookup.ts';
@@ -57,6 +58,8 @@ function along(name: string, op: ScatterOp, a: Tensor, dim: number, index: Tenso
  * than the source, and than `a` in the other dimensions: then the first elements are read and changed.
  */
 export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
+  const raised = recast('widest', [a, source], (wide, from) => scatterAdd(wide!, dim, index, from!));
+  if (raised) return raised;
   requireTensor('scatterAdd', a);
   requireTensor('scatterAdd', index);
   requireTensor('scatterAdd', source);

@@ -44,6 +44,8 @@ export function marginRankingLoss(a: Tensor, b: Tensor, target: Tensor, options:
 /** Computes the input where the target is 1, and max(0, margin − input) where it is −1. Shapes are broadcast. */
 export function hingeEmbeddingLoss(input: Tensor, target: Tensor, options: MarginOptions = {}): Tensor {
   const op = 'hingeEmbeddingLoss';
+  const raised = recast('float32', [input, target], (x, y) => hingeEmbeddingLoss(x!, y!, options));
+  if (raised) return raised;
   checkOptions(op, options, marginOptions);
   requireFloat(op, input);
   requireTensor(op, target);

@@ -11,6 +11,7 @@ import type { AddedOptions } from '../../core/op-options.ts';
 import type { Shape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, mixedDtypes, shown } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
 import { add, mul } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { requireNumbers, requireTensor, to } from '../elementwise/convert.ts';
@@ -40,6 +41,8 @@ function added(
   options: AddedOptions,
   product: (a: Tensor, b: Tensor) => Tensor,
 ): Tensor {
+  const lowered = recast('low', [input, a, b], (x, y, z) => added(op, x!, y!, z!, options, product));
+  if (lowered) return lowered;
   requireTensor(op, input);
   requireTensor(op, a);
   requireTensor(op, b);
@@ -74,6 +77,8 @@ export const addmv = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions
  * vectors show in the result for an alpha of 0, too.
  */
 export function addr(input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor {
+  const lowered = recast('low', [input, a, b], (x, y, z) => addr(x!, y!, z!, options));
+  if (lowered) return lowered;
   for (const tensor of [input, a, b]) requireTensor('addr', tensor);
   checkOptions('addr', options, addedOptions);
   const dtype = [a.dtype, b.dtype].reduce(promoteTypes, input.dtype);

@@ -5,6 +5,7 @@ import { scope } from '../../core/context.ts';
 import { checkedDim, checkedDims, countOf } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, differentShapes, mixedDtypes, needsRank, shown } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
 import { mul, sub } from '../elementwise/binary.ts';
 import { requireFactors, requireNumbers, requireTensor, to } from '../elementwise/convert.ts';
 import { sum } from '../reduce/reduce.ts';
@@ -48,13 +49,13 @@ export function mv(a: Tensor, b: Tensor): Tensor {
 /** Sums the products of the elements of two vectors of the same length. */
 export function dot(a: Tensor, b: Tensor): Tensor {
   checkRanks('dot', a, 1, b, 1);
-  return matmul(a, b);
+  return recast('widest', [a, b], (x, y) => matmul(x!, y!)) ?? matmul(a, b);
 }
 
 /** Computes dot(), as all numbers here are real. */
 export function vdot(a: Tensor, b: Tensor): Tensor {
   checkRanks('vdot', a, 1, b, 1);
-  return matmul(a, b);
+  return dot(a, b);
 }
 
 /** Sums products along the last dimensions: [..., k], [..., k]. A tensor without dimensions multiplies all elements. */
@@ -104,6 +105,8 @@ function contracted(
   b: Tensor,
   bDims: readonly number[],
 ): Tensor {
+  const lowered = recast('low', [a, b], (x, y) => contracted(op, x!, aDims, y!, bDims));
+  if (lowered) return lowered;
   if (a.dtype !== b.dtype) throw mixedDtypes(op, a.dtype, b.dtype);
   requireFactors(op, a, b);
   const pairs = aDims.map((dim, i) => [a.shape[dim]!, b.shape[bDims[i]!]!] as const);
@@ -155,6 +158,8 @@ export function kron(a: Tensor, b: Tensor): Tensor {
 
 /** Computes cross products of vectors of 3 elements along `dim`, with the other dimensions broadcast. */
 export function cross(a: Tensor, b: Tensor, dim = -1): Tensor {
+  const raised = recast('widest', [a, b], (x, y) => cross(x!, y!, dim));
+  if (raised) return raised;
   requireTensor('cross', a);
   requireTensor('cross', b);
   requireNumbers('cross', a);

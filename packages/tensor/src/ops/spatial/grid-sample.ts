@@ -8,6 +8,7 @@ import { linspace, ones, zeros } from '../../core/creation.ts';
 import { checkedShape, countOf, type Shape, sameShape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, mixedDtypes } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
 import { add, div, eq, ge, gt, le, logicalAnd, lt, mul, sub } from '../elementwise/binary.ts';
 import { clamp } from '../elementwise/clamp.ts';
 import { needsFloat32, requireFloat, requireOperand, to } from '../elementwise/convert.ts';
@@ -42,6 +43,8 @@ const gridSampleOptions = optionChecks<GridSampleOptions>({
  * width] takes a grid [batch, …, 3], which has column, row and slice. float16 and bfloat16 are computed in float32.
  */
 export function gridSample(x: Tensor, grid: Tensor, options: GridSampleOptions = {}): Tensor {
+  const raised = recast('widest', [x, grid], (wide, at) => gridSample(wide!, at!, options));
+  if (raised) return raised;
   requireFloat('gridSample', x);
   requireOperand('gridSample', 'grid', grid);
   checkOptions('gridSample', options, gridSampleOptions);

@@ -9,6 +9,7 @@ import type { CdistOptions, NormalizeOptions } from '../../core/op-options.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { joinShapes, mixedDtypes, needsFloat, needsRank } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
 import { add, div, gt, mul, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { clamp } from '../elementwise/clamp.ts';
@@ -29,6 +30,8 @@ const cdistOptions = optionChecks<CdistOptions>({ p: anOrder });
  * dimensions are broadcast. Both are float32 or float64.
  */
 export function cdist(a: Tensor, b: Tensor, options: CdistOptions = {}): Tensor {
+  const raised = recast('float32', [a, b], (x, y) => cdist(x!, y!, options));
+  if (raised) return raised;
   for (const tensor of [a, b]) {
     requireFloat('cdist', tensor);
     if (isHalf(tensor.dtype)) throw needsFloat('cdist of float32 or float64', tensor.dtype);
@@ -42,6 +45,8 @@ export function cdist(a: Tensor, b: Tensor, options: CdistOptions = {}): Tensor 
 
 /** Returns the distances between all pairs of rows of a matrix, in the order of the pairs: [n · (n − 1) ÷ 2]. */
 export function pdist(a: Tensor, p = 2): Tensor {
+  const raised = recast('float32', [a], (wide) => pdist(wide!, p));
+  if (raised) return raised;
   requireFloat('pdist', a);
   if (isHalf(a.dtype)) throw needsFloat('pdist of float32 or float64', a.dtype);
   if (a.rank !== 2) throw needsRank('pdist', 2, a.shape);

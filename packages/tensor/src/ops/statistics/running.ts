@@ -6,6 +6,7 @@ import { arange } from '../../core/creation.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Sorted, Tensor } from '../../core/tensor.ts';
+import { recast } from '../elementwise/autocast.ts';
 import { add, eq, gt, logicalAnd, logicalOr, lt, maximum, mul, ne, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { clone, requireFloat, requireTensor, to } from '../elementwise/convert.ts';
@@ -69,6 +70,8 @@ export const cummin = (a: Tensor, dim: number): Sorted => extremes('cummin', a, 
 /** Computes running products along `dim`. Integers and bool are multiplied in int64. */
 export function cumprod(a: Tensor, dim: number): Tensor {
   requireTensor('cumprod', a);
+  const raised = recast('float32', [a], (wide) => cumprod(wide!, dim));
+  if (raised) return raised;
   if (a.rank === 0) return scope(() => reshape(cumprod(reshape(a, [1]), dim), []));
   const at = checkedDim('cumprod', dim, a.rank);
   return scope(() => {

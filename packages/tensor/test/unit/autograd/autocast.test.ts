@@ -1,26 +1,53 @@
 // Tests autocast and GradScaler.
 import { describe, expect, test } from 'vitest';
 import {
+  addbmm,
+  addmm,
+  addmv,
+  addr,
   autocast,
+  baddbmm,
+  cdist,
   checkpoint,
   conv2d,
+  cross,
   crossEntropy,
+  cumprod,
+  dot,
   exp,
+  gridSample,
+  hingeEmbeddingLoss,
+  inner,
   layerNorm,
   linear,
   manualSeed,
   matmul,
   memory,
   ones,
+  pdist,
   pow,
+  prelu,
   relu,
   scaledDotProductAttention,
+  scatterAdd,
   scope,
   softmax,
+  softplus,
   type Tensor,
   tensor,
+  tensordot,
 } from '../../../src/index.ts';
-import { Linear, parameter, ReLU, Sequential } from '../../../src/nn/index.ts';
+import {
+  GRU,
+  GRUCell,
+  Linear,
+  LSTM,
+  PReLU,
+  parameter,
+  ReLU,
+  RNN,
+  Sequential,
+} from '../../../src/nn/index.ts';
 import { AdamW, GradScaler, SGD } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 
@@ -53,6 +80,49 @@ describe('autocast', () => {
       expect(matmul(x.to('float64'), x.to('float64')).dtype).toBe('float64');
     });
     expect([matmul(x, x).dtype, half.sum().dtype]).toEqual(['float32', 'float16']);
+  });
+
+  test("follows PyTorch's lists for products that are added, dot, prelu, softplus, cumprod and distances", () => {
+    const [low, v, batch] = [half.at(0), ones([2]), ones([1, 2, 2])];
+    autocast({ dtype: 'float16' }, () => {
+      const lowered = [
+        ...[addmm(x, x, x), addmm(x, half, x), addmv(v, x, low), addr(x, v, v)],
+        ...[addbmm(x, batch, batch), baddbmm(batch, batch, batch), prelu(half, ones([1]))],
+        ...[tensordot(x, half, 1), inner(x, half)],
+      ];
+      expect(lowered.map((t) => t.dtype)).toEqual(Array(9).fill('float16'));
+      const raised = [
+        ...[dot(v, v), dot(v, low), softplus(half), cumprod(half, 0), cdist(half, half), pdist(half)],
+        hingeEmbeddingLoss(half, x),
+        ...[
+          scatterAdd(half, 0, ones([2, 2], { dtype: 'int64' }), x),
+          cross(ones([3]), ones([3]).to('float16')),
+        ],
+        gridSample(ones([1, 1, 2, 2], { dtype: 'float16' }), ones([1, 1, 1, 2])),
+      ];
+      expect(raised.map((t) => t.dtype)).toEqual(Array(10).fill('float32'));
+      expect(dot(low, low).dtype).toBe('float16');
+    });
+  });
+
+  test('runs layers on the 16-bit results of others', () => {
+    const rows = ones([3, 2, 4], { dtype: 'bfloat16' });
+    autocast({}, () => {
+      expect(new PReLU().forward(rows).dtype).toBe('bfloat16');
+      for (const layer of [new GRU(4, 5), new RNN(4, 5)]) {
+        const [out, state] = layer.forward(rows);
+        expect([out.dtype, state.dtype]).toEqual(['bfloat16', 'bfloat16']);
+        expect(layer.forward(rows.to('float32'), state)[0].dtype).toBe('bfloat16');
+      }
+      const lstm = new LSTM(4, 5);
+      expect(lstm.forward(rows.to('float32'), lstm.forward(rows)[1])[0].dtype).toBe('bfloat16');
+      const cell = new GRUCell(4, 5);
+      let h = cell.forward(ones([2, 4]));
+      h = cell.forward(ones([2, 4]), h);
+      expect(h.dtype).toBe('bfloat16');
+      h.to('float32').sum().backward();
+      expect(cell.parameters().every(({ grad }) => grad?.dtype === 'float32')).toBe(true);
+    });
   });
 
   test('is bfloat16 by default, can be switched off inside, and follows async functions', async () => {

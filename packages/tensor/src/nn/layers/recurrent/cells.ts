@@ -7,6 +7,7 @@ import { zeros } from '../../../core/creation.ts';
 import { sameShape } from '../../../core/shape.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { mixedDtypes } from '../../../errors.ts';
+import { isOneDtype } from '../../../ops/elementwise/autocast.ts';
 import { requireTensor } from '../../../ops/elementwise/convert.ts';
 import { squeeze, unsqueeze } from '../../../ops/index.ts';
 import { type CellKind, rules } from '../../../ops/recurrent/rules.ts';
@@ -66,7 +67,7 @@ abstract class Cell extends Module {
     for (const [i, state] of (given ?? []).entries()) {
       requireTensor(op, state);
       if (!sameShape(state.shape, own)) throw badState(op, i === 0 ? 'h' : 'c', own, state.shape);
-      if (state.dtype !== dtype) throw mixedDtypes(op, dtype, state.dtype);
+      if (!isOneDtype(state.dtype, dtype)) throw mixedDtypes(op, dtype, state.dtype);
     }
     return scope(() => {
       const empty = given === null ? zeros(own, { dtype, device }) : null;

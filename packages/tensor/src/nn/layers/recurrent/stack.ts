@@ -8,7 +8,7 @@ import { zeros } from '../../../core/creation.ts';
 import { sameShape } from '../../../core/shape.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { mixedDtypes } from '../../../errors.ts';
-import { recast } from '../../../ops/elementwise/autocast.ts';
+import { isOneDtype, recast } from '../../../ops/elementwise/autocast.ts';
 import { requireTensor } from '../../../ops/elementwise/convert.ts';
 import {
   add,
@@ -241,7 +241,7 @@ export abstract class Recurrent extends Module {
     const { hiddenSize, numLayers } = this;
     const op = this.constructor.name;
     const { dtype } = this.cells[0]![0]!.weightHh;
-    if (rows.dtype !== dtype) throw mixedDtypes(op, rows.dtype, dtype);
+    if (!isOneDtype(rows.dtype, dtype)) throw mixedDtypes(op, rows.dtype, dtype);
     const count = numLayers * this.#directions;
     const widths = [this.#width, hiddenSize].slice(0, rules[this.kind].states);
     if (given === null)
@@ -252,7 +252,7 @@ export abstract class Recurrent extends Module {
       requireTensor(op, state);
       const expected = isBatched ? [count, sizes[0]!, widths[i]!] : [count, widths[i]!];
       if (!sameShape(state.shape, expected)) throw badState(op, i === 0 ? 'h0' : 'c0', expected, state.shape);
-      if (state.dtype !== rows.dtype) throw mixedDtypes(op, rows.dtype, state.dtype);
+      if (!isOneDtype(state.dtype, rows.dtype)) throw mixedDtypes(op, rows.dtype, state.dtype);
       const own = isBatched ? state : unsqueeze(state, 1);
       const order = packed?.sortedIndices;
       return order ? indexSelect(own, 1, order) : own;
