@@ -1,6 +1,6 @@
 // A schedule that applies other schedules at the same time.
 import { type Check, checkValue } from '../../checks/value-checks.ts';
-import { type AnyOptimizer, LrSchedule } from './schedule.ts';
+import { type AnyOptimizer, FactorSchedule, LrSchedule } from './schedule.ts';
 
 const schedulesCheck: Check = {
   expected: 'a list of schedules that compute a rate from the initial rate',
@@ -10,9 +10,10 @@ const schedulesCheck: Check = {
 
 /**
  * Applies schedules of one optimiser at the same time: each starts from the rate that the one before computed, so that
- * the factors of all are multiplied. Call step() of this schedule only, not of its parts.
+ * the factors of all are multiplied. Call step() of this schedule only, not of its parts. A rate that the program has
+ * set is multiplied from then on, unless one of the schedules replaces rates.
  */
-export class ChainedScheduler extends LrSchedule {
+export class ChainedScheduler extends FactorSchedule {
   readonly #schedules: readonly LrSchedule[];
 
   constructor(optimizer: AnyOptimizer, schedules: readonly LrSchedule[]) {
@@ -20,6 +21,16 @@ export class ChainedScheduler extends LrSchedule {
     checkValue('ChainedScheduler: schedules', schedules, schedulesCheck);
     this.#schedules = [...schedules];
     this.start();
+  }
+
+  /** Sets the rates for the first step. The parts have changed the initial rates, which counts once. */
+  protected override start(): void {
+    this.setAt(0);
+  }
+
+  protected override changed(lr: number, before: number, after: number): number {
+    const multiplies = this.#schedules.every((schedule) => schedule instanceof FactorSchedule);
+    return multiplies ? super.changed(lr, before, after) : after;
   }
 
   protected lrAt(steps: number, initialLr: number, group: number): number {

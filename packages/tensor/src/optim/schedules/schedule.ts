@@ -82,7 +82,14 @@ export abstract class Schedule extends RateSetter {
    */
   step(...none: never[]): void {
     checkNoArguments(this, none);
-    this.moveTo(this.#steps + 1);
+    const from = this.#steps;
+    this.#steps = from + 1;
+    this.advance(from, from + 1);
+  }
+
+  /** Sets the values that are scheduled after `to` steps, for a schedule that was at `from`. @internal */
+  advance(_from: number, to: number): void {
+    this.setAt(to);
   }
 
   /** Goes to a number of steps, and sets the values that are scheduled there. */
@@ -163,23 +170,23 @@ export abstract class FactorSchedule extends LrSchedule {
     });
   }
 
-  #change(others: readonly Changed[]): void {
+  #change(others: readonly Changed[], steps: number): void {
     for (const { group, at, initialLr, lr, before } of others)
-      group.lr = this.changed(lr, before, this.lrAt(this.steps, initialLr, at));
+      group.lr = this.changed(lr, before, this.lrAt(steps, initialLr, at));
   }
 
   /** Sets the values for the optimiser's first step. */
   protected override start(): void {
     const others = this.#ratesOfOthers(null);
     super.start();
-    this.#change(others);
+    this.#change(others, 0);
   }
 
-  override step(...none: never[]): void {
-    checkNoArguments(this, none);
-    const others = this.#ratesOfOthers(this.steps);
-    super.step();
-    this.#change(others);
+  /** Goes from one number of steps to another. @internal */
+  override advance(from: number, to: number): void {
+    const others = this.#ratesOfOthers(from);
+    super.advance(from, to);
+    this.#change(others, to);
   }
 
   /** Continues from `state`. A rate that is not the one of this schedule, as of a restored optimiser, stays. */

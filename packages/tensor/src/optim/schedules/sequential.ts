@@ -4,7 +4,13 @@ import { optionChecks } from '../../checks/options.ts';
 import { type Check, checkValue } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import { milestonesCheck } from './decay.ts';
-import { type AnyOptimizer, checkRequiredOptions, checkSteps, Schedule } from './schedule.ts';
+import {
+  type AnyOptimizer,
+  checkRequiredOptions,
+  checkSteps,
+  Schedule,
+  type ScheduleState,
+} from './schedule.ts';
 
 /** Options of SequentialLR. */
 export interface SequentialLROptions {
@@ -43,9 +49,30 @@ export class SequentialLR extends Schedule {
     this.start();
   }
 
+  #indexAt(steps: number): number {
+    return this.#milestones.findLastIndex((milestone) => milestone <= steps);
+  }
+
   setAt(steps: number): void {
     checkSteps(steps);
-    const at = this.#milestones.findLastIndex((milestone) => milestone <= steps);
+    const at = this.#indexAt(steps);
     this.#schedules[at]!.setAt(steps - this.#milestones[at]!);
+  }
+
+  /** Within the turn of a schedule, goes on as that does; see FactorSchedule. @internal */
+  override advance(from: number, to: number): void {
+    const at = this.#indexAt(to);
+    const start = this.#milestones[at]!;
+    if (this.#indexAt(from) === at) this.#schedules[at]!.advance(from - start, to - start);
+    else this.setAt(to);
+  }
+
+  /** Continues from `state`. A rate that is not the one of this schedule, as of a restored optimiser, stays. */
+  override loadStateDict(state: ScheduleState): void {
+    const given = this.lastLr;
+    this.setAt(this.steps);
+    const own = this.lastLr;
+    super.loadStateDict(state);
+    for (const [i, group] of this.groups.entries()) if (given[i] !== own[i]) group.lr = given[i]!;
   }
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { ones } from '../../../src/index.ts';
 import { parameter } from '../../../src/nn/index.ts';
 import {
+  ChainedScheduler,
   ConstantLR,
   CosineAnnealingLR,
   ExponentialLR,
@@ -12,6 +13,7 @@ import {
   MultiStepLR,
   PolynomialLR,
   type Schedule,
+  SequentialLR,
   SGD,
   StepLR,
 } from '../../../src/optim/index.ts';
@@ -71,6 +73,44 @@ function ratesOf(make: (o: SGD) => Schedule[], count: number, at = -1): number[]
 
 test.each(Object.entries(cases))('%s', (_, [make, rates]) => {
   expect(ratesOf(make, 6)).toEqual(rates);
+});
+
+const warm = (o: SGD) => {
+  const schedules = [
+    new LinearLR(o, { startFactor: 0.5, totalSteps: 3 }),
+    new CosineAnnealingLR(o, { tMax: 4 }),
+  ];
+  return new SequentialLR(o, { schedules, milestones: [3] });
+};
+const chained = (o: SGD) => new ChainedScheduler(o, [halved(o), decayed(o)]);
+
+test('a rate that the program sets is multiplied within the turn of a schedule of SequentialLR', () => {
+  const of = (at: number) => ratesOf((o) => [warm(o)], 7, at);
+  expect(of(1)).toEqual([0.5, 0.666667, 12.5, 1, 0.853553, 0.5, 0.146447, 0]);
+  expect(of(2)).toEqual(of(-1));
+  expect(of(4)).toEqual([0.5, 0.666667, 0.833333, 1, 0.853553, 5.857864, 1.715729, 0]);
+});
+
+test('a rate that the program sets is multiplied by ChainedScheduler', () => {
+  const of = (at: number) => ratesOf((o) => [chained(o)], 7, at);
+  expect(of(2)).toEqual([1, 0.9, 0.405, 9, 4.05, 3.645, 1.64025, 1.476225]);
+  expect(of(4)).toEqual([1, 0.9, 0.405, 0.3645, 0.164025, 9, 4.05, 3.645]);
+  const constant = (o: SGD) => new ChainedScheduler(o, [new ConstantLR(o, { factor: 0.5 }), halved(o)]);
+  expect(ratesOf((o) => [constant(o)], 2)).toEqual([0.5, 0.5, 0.25]);
+  const replacing = (o: SGD) => new ChainedScheduler(o, [halved(o), inverse(o)]);
+  expect(ratesOf((o) => [replacing(o)], 4, 1)).toEqual(ratesOf((o) => [replacing(o)], 4));
+});
+
+test.each([
+  ['SequentialLR', warm],
+  ['ChainedScheduler', chained],
+])('%s keeps the rate of a restored optimizer, and else sets that of its state', (_, make) => {
+  const [restored, fresh] = [sgd(), sgd()];
+  const schedules = [make(restored), make(fresh)];
+  restored.lr = 10;
+  for (const schedule of schedules) schedule.loadStateDict({ steps: 4 });
+  expect(restored.lr).toBe(10);
+  expect(fresh.lr).toBeCloseTo(ratesOf((o) => [make(o)], 4).at(-1)!, 6);
 });
 
 test('a rate that the program sets is multiplied from then on', () => {
