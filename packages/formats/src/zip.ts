@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { crc32, createInflateRaw, deflateRaw } from 'node:zlib';
 import { check, FormatError } from './errors.ts';
 import { readFully } from './read-fully.ts';
-import { quoted } from './text.ts';
+import { excerpt, quoted } from './text.ts';
 
 const localSignature = 0x04034b50;
 const centralSignature = 0x02014b50;
@@ -307,7 +307,7 @@ function signature(value: number): Buffer {
 
 /**
  * Resolves with an archive, as pieces to be written one after the other. With one version of zlib, equal contents give
- * equal archives. Rejects with FormatError for a name that is too long and an archive that is too large.
+ * equal archives. Rejects with FormatError for a name that is too long or is no text, and an archive that is too large.
  */
 export async function encodeZip(contents: readonly ZipContent[], compress: boolean): Promise<Uint8Array[]> {
   const archive: Uint8Array[] = [];
@@ -316,6 +316,12 @@ export async function encodeZip(contents: readonly ZipContent[], compress: boole
   for (const { name, pieces } of contents) {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const label = Buffer.from(name);
+    // Half of a pair of surrogates would become U+FFFD, so that the archive would have another name, or one name twice.
+    const isText = label.toString() === name;
+    check(
+      isText,
+      `the name ${JSON.stringify(excerpt(name, 40))} has half a pair of surrogates, which UTF-8 lacks`,
+    );
     check(label.length <= 0xffff, `the name "${name.slice(0, 40)}…" is too long`);
     const start = offset + localBytes + label.length;
     check(bytes < limit && start + (compress ? 0 : bytes) < limit, tooLarge);

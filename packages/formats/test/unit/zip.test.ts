@@ -48,4 +48,13 @@ describe('zip archives', () => {
     const long = { name: 'x'.repeat(2 ** 16), pieces: [] };
     await expect(encodeZip([long], false)).rejects.toThrow(FormatError);
   });
+
+  it('are refused with a name that UTF-8 cannot store, which would come back as another one', async () => {
+    const half = { name: 'a\ud800.npy', pieces: [] };
+    const sentence = 'the name "a\\ud800.npy" has half a pair of surrogates, which UTF-8 lacks';
+    await expect(encodeZip([half], false)).rejects.toThrow(sentence);
+    expect(await load(Buffer.concat(await encodeZip([{ name: '😀', pieces: [] }], false)))).toEqual({
+      '😀': [],
+    });
+  });
 });
