@@ -1,6 +1,6 @@
 // Tar archives as a stream, for those without random access: compressed ones, and ones from the network.
 
-import { PassThrough, pipeline } from 'node:stream';
+import { PassThrough, pipeline, Transform, type TransformCallback } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { checkInteger } from '../../check.ts';
 import { badFile, DataError, outOfRange } from '../../errors.ts';
@@ -49,6 +49,23 @@ export function tarSamples(
   };
 }
 
+/** Passes an archive on, and counts the zeros at its end. */
+class ZerosAtEnd extends Transform {
+  #count = 0;
+
+  /** Whether a block of zeros has ended the archive. tar-stream also accepts one that is cut off between two files. */
+  get isEnd(): boolean {
+    return this.#count >= headerBytes;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    let begin = chunk.length;
+    while (begin > 0 && chunk[begin - 1] === 0) begin--;
+    this.#count = begin === 0 ? this.#count + chunk.length : chunk.length - begin;
+    done(null, chunk);
+  }
+}
+
 async function* samplesOf(
   source: TarSource,
   archive: import('tar-stream').Extract,
@@ -56,8 +73,9 @@ async function* samplesOf(
 ): AsyncGenerator<TarSample, void, undefined> {
   const { name, bytes } = await opened(source);
   const unpacked = name.endsWith('gz') ? createGunzip() : new PassThrough();
+  const zeros = new ZerosAtEnd();
   // Errors of `bytes` and `unpacked` also end `archive`, and the loop below reports them.
-  pipeline(bytes, unpacked, archive, () => {});
+  pipeline(bytes, unpacked, zeros, archive, () => {});
   let sample: { key: string; files: [extension: string, bytes: Uint8Array][] } | null = null;
   const extensions = new Set<string>();
   let last = 'its beginning';
@@ -88,6 +106,7 @@ async function* samplesOf(
       sample ??= { key, files: [] };
       sample.files.push([extension, new Uint8Array(Buffer.concat(chunks))]);
     }
+    if (!zeros.isEnd) throw new Error('no end: it is cut off');
   } catch (cause) {
     if (DataError.isInstance(cause)) throw cause;
     const what = ['cannot read the archive', 'tar', (cause as Error).message] as const;

@@ -267,6 +267,12 @@ describe('tarSamples', () => {
         cause: expect.any(Error) as unknown,
       });
     }
+    // Cut off between two files, and empty.
+    for (const bytes of [whole.subarray(0, 5 * 512), whole.subarray(0, 0)]) {
+      const message = expect.stringContaining('got no end: it is cut off') as unknown;
+      const reading = collect(tarSamples([write('between.tar', bytes)]));
+      await expect(reading).rejects.toMatchObject({ code: 'ERR_DATA_FILE', message });
+    }
     const none = join(folder, 'none.tar');
     await expect(collect(tarSamples([none]))).rejects.toMatchObject({
       ...{ code: 'ERR_DATA_FILE', cause: { code: 'ENOENT' } },
