@@ -29,6 +29,7 @@ import type { LifeLine } from './life-line.ts';
 import { WATCHED_PARENT } from './parent-watch.ts';
 import type { RankSpec } from './plan.ts';
 import { hasProcessGroups, signalGroup, signalProcess } from './process-groups.ts';
+import { realTimeSignalOf } from './real-time-signal.ts';
 
 const wordsFd = 3;
 const metricsFd = 4;
@@ -117,12 +118,13 @@ export function startRank(
   const hasGroup = hasProcessGroups();
   const line = (child.stdio as (Writable | null)[])[lineFd] ?? undefined;
   const send = hasGroup ? signalGroup(pid) : signalProcess(child, spec.isNode ? line : undefined);
-  const words = readWords(child);
+  const words = readWords(child, pid);
   options.observe?.({ kind: 'started', rank: spec.rank, host: options.host ?? hostname(), pid });
   let stoppedNs: bigint | null = null;
   let hasEnded = false;
   let waking: NodeJS.Timeout | undefined;
-  child.once('exit', (exitCode, signal) => {
+  child.once('exit', (code, signal) => {
+    const exitCode = words.exitCode(code);
     hasEnded = true;
     options.onExit?.(signal ?? `${exitCode}`);
     clearInterval(waking);
@@ -184,15 +186,27 @@ function spawnRank(
 interface Words {
   readonly text: () => string;
   readonly ended: Promise<unknown>;
+  /** Returns the exit code of the rank: the given one or, after a real-time signal, 128 + its number. */
+  readonly exitCode: (reported: number | null) => number | null;
 }
 
-function readWords(child: ChildProcess): Words {
+function readWords(child: ChildProcess, pid: number): Words {
   let said = '';
+  let realTime: number | null = null;
   const pipe = child.stdio[wordsFd] as Readable;
-  pipe.setEncoding('utf8').on('data', (text: string) => {
-    said = joinedWords(said, text);
-  });
-  return { text: () => said, ended: new Promise((resolve) => pipe.once('close', resolve)) };
+  pipe
+    .setEncoding('utf8')
+    .on('data', (text: string) => {
+      said = joinedWords(said, text);
+    })
+    .once('end', () => {
+      realTime = realTimeSignalOf(pid);
+    });
+  return {
+    text: () => said,
+    ended: new Promise((resolve) => pipe.once('close', resolve)),
+    exitCode: (reported) => (reported === 0 && realTime !== null ? 128 + realTime : reported),
+  };
 }
 
 /** Reads the rank's pipes until it has ended, and returns its outcome. */
@@ -211,7 +225,8 @@ async function follow(
   const closeFiles = output ? copyStreams(output, child, streams, warn) : () => {};
   const closed = once(child, 'close');
   const disconnected = child.connected ? once(child, 'disconnect') : null;
-  const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  const exitCode = words.exitCode(code);
   const endedNs = process.hrtime.bigint();
   await Promise.race([closed, idle(output)]);
   // Only the rank itself held the other end of the channel, so the disconnect arrives, after the last message.

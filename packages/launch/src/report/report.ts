@@ -90,6 +90,14 @@ export function failureReport(
       '  other work. Look for a promise that is not resolved on every path, such as one whose callback is never called.',
     );
   }
+  const { exitCode } = root;
+  if (exitCode !== null && exitCode >= 160 && exitCode <= 192 && !root.lastWords) {
+    const number = exitCode - 128;
+    lines.push(
+      `  ${exitCode} is 128 + ${number}: signal ${number}, a real-time signal without a name in Node.js, ended the rank,`,
+    );
+    lines.push('  if the program did not exit with this code itself.');
+  }
   if (heapWasFull(root.tail)) {
     lines.push(
       '  JavaScript objects took all of the heap: hold fewer of them, or raise NODE_OPTIONS=--max-old-space-size=MB.',

@@ -62,6 +62,20 @@ it('stops the others at once although nobody reads the output', async () => {
   expect(await command.exitCode).toBe(7);
 });
 
+it.skipIf(process.platform !== 'linux')('a rank that a real-time signal ended has failed', async () => {
+  // Node.js reports this end as exit code 0.
+  const file = script(
+    'real-time.mjs',
+    `import { spawnSync } from 'node:child_process';
+     if (process.env.RANK === '1') spawnSync('/bin/sh', ['-c', 'kill -35 ' + process.pid]);`,
+  );
+  const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
+  expect(stderr).toMatch(
+    /ringwise: rank 1 of 2 failed \(exit code 163\) after \d+\.\d s\.\n {2}163 is 128 \+ 35: /,
+  );
+  expect(exitCode).toBe(163);
+});
+
 it('names the signal that ended a rank', async () => {
   const file = script(
     'killed.mjs',
