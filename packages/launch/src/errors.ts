@@ -252,6 +252,14 @@ export const anotherRun = (where: string, runId: string, found: string) =>
       'Give each job a port of its own.',
   );
 
+/** `expected` are the flags of the launcher that keeps the store. */
+export const otherRules = (where: string, expected: string, got: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: the hosts that meet at ${where} have other rules; expected ${expected}, as the launcher there has, ` +
+      `got ${got}. Give all hosts the same --nnodes and --elastic.`,
+  );
+
 export const noMeeting = (where: string, cause: unknown) => {
   const { message, code } = cause as NodeJS.ErrnoException;
   // With these codes the store has answered, and its error names the next step.

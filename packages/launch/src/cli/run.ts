@@ -75,7 +75,8 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     isToldOfPlainClient = true;
     monitor.say(plainClient(address, where.maxNodes > 1));
   };
-  const facts = { runId: options.runId, isPython: program.isPython === true, onPlainClient };
+  const { runId, elastic } = options;
+  const facts = { runId, isPython: program.isPython === true, elastic, onPlainClient };
   const meeting = await openMeeting(where, facts, process.env);
   try {
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);

@@ -5,3 +5,6 @@ export const jobKey = 'launch/job';
 
 /** Whether the launcher that keeps the store shows the ranks of all hosts, as 'true' or 'false'. */
 export const watchedKey = 'launch/watched';
+
+/** The flags of the launcher that keeps the store which must be the same on all hosts. Set before the run id. */
+export const rulesKey = 'launch/rules';

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import {
+  getIfPresent,
   isLoopback,
   loopbackAddress,
   MemoryStore,
@@ -18,8 +19,17 @@ import {
 } from '@ringwise/store';
 import type { Rendezvous } from '../agent/env.ts';
 import type { MeetingOptions } from '../cli/run-options.ts';
-import { anotherRun, noMeeting, noSecret, noSecretFile, type StoreSettings, storeFailed } from '../errors.ts';
-import { jobKey } from './job-keys.ts';
+import {
+  anotherRun,
+  noMeeting,
+  noSecret,
+  noSecretFile,
+  otherRules,
+  type StoreSettings,
+  storeFailed,
+} from '../errors.ts';
+import type { ElasticLimits } from './elastic/elastic-coordinator.ts';
+import { jobKey, rulesKey } from './job-keys.ts';
 
 export interface HostedRendezvous extends Rendezvous {
   readonly close: () => Promise<void>;
@@ -71,6 +81,8 @@ export interface MeetingFacts {
   readonly runId: string | undefined;
   /** Whether the ranks are Python, whose torch client cannot prove a secret. */
   readonly isPython: boolean;
+  /** Null if a lost rank stops all. */
+  readonly elastic: ElasticLimits | null;
   readonly onPlainClient: OnPlainClient;
 }
 
@@ -175,8 +187,9 @@ async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: 
     const host = server ? reachable(server.host) : masterAddr;
     const timeoutMs = joinTimeoutMs;
     const store = await TcpStore.connect({ host, port: masterPort, timeoutMs, ...(secret && { secret }) });
-    const owner = Buffer.from(await (server ? claim(store, runId) : store.get(jobKey))).toString();
-    if (owner !== runId) throw anotherRun(where, runId, owner);
+    const rules = rulesOf(options, facts.elastic);
+    if (server) await claim(store, runId, rules);
+    else await compare(store, where, runId, rules);
     const close = async () => {
       await store.close();
       await server?.close();
@@ -190,10 +203,28 @@ async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: 
   }
 }
 
-/** Stores the run id, so that launchers that join can compare it with theirs. */
-async function claim(store: Store, runId: string): Promise<Uint8Array> {
+/** Stores the run id and the rules, so that launchers that join can compare them with theirs. */
+async function claim(store: Store, runId: string, rules: string): Promise<void> {
+  await store.set(rulesKey, rules);
   await store.set(jobKey, runId);
-  return Buffer.from(runId);
+}
+
+/** Waits for the run id of the job, and compares it and the rules with those of this launcher. */
+async function compare(store: Store, where: string, runId: string, rules: string): Promise<void> {
+  const owner = Buffer.from(await store.get(jobKey)).toString();
+  if (owner !== runId) throw anotherRun(where, runId, owner);
+  // A store to which an elastic job has moved has no rules: each launcher decides for its own ranks there.
+  const expected = await getIfPresent(store, rulesKey);
+  const text = expected && Buffer.from(expected).toString();
+  if (text !== null && text !== rules) throw otherRules(where, text, rules);
+}
+
+/** Returns the flags that must be the same on all hosts: the launcher that keeps the store decides by its own. */
+function rulesOf({ minNodes, maxNodes }: MeetingOptions, elastic: ElasticLimits | null): string {
+  const nnodes = minNodes === maxNodes ? `${minNodes}` : `${minNodes}:${maxNodes}`;
+  if (elastic === null) return `--nnodes ${nnodes} without --elastic`;
+  const { minRanks, maxRanks } = elastic;
+  return `--nnodes ${nnodes} --elastic ${Number.isFinite(maxRanks) ? `${minRanks}:${maxRanks}` : minRanks}`;
 }
 
 /** Serves the store if this launcher should; returns null if another one does. */

@@ -188,6 +188,22 @@ describe('two launchers', () => {
     expect(await ended(first, elastic('2', file, '--rdzv-id', 'mine'))).toEqual([0, 0]);
   });
 
+  it.each([
+    ['another --nnodes', '1:2', []],
+    ['--elastic', '2', ['--elastic']],
+  ])('refuse one with %s, and go on', async (_, nnodes, flags) => {
+    const file = script('idle.mjs', 'export {};');
+    const first = elastic('2', file);
+    await until('it listens', () => first.out.stderr.includes('waiting for 2 hosts, 1 is there.'));
+    const other = elastic(nnodes, file, ...flags);
+    expect(await other.exitCode).toBe(2);
+    expect(other.out.stderr).toContain(
+      'have other rules; expected --nnodes 2 without --elastic, as the launcher there has, got --nnodes ' +
+        nnodes,
+    );
+    expect(await ended(first, elastic('2', file))).toEqual([0, 0]);
+  });
+
   it('give up when too few come in time', async () => {
     const file = script('idle.mjs', 'export {};');
     await withDeadlines([300, 10_000], async (ms) => {
