@@ -1,6 +1,7 @@
 // Stored results of a benchmark, for `--save` and `--compare`. A row has the ratio of its time to the limit that the
 // machine had in the same run (limits.ts), so that a slower machine is no regression.
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { BenchError } from './options.ts';
 
 const format = 'ringwise bench baseline';
 const version = 1;
@@ -35,7 +36,7 @@ export interface Baseline {
 }
 
 /** Says that a baseline cannot be read, written or compared with; the message is a sentence that says what to do. */
-export class BaselineError extends Error {
+export class BaselineError extends BenchError {
   readonly code = 'ERR_BENCH_BASELINE';
 }
 

@@ -27,7 +27,11 @@ ${rows([
   ['--alloc', 'buffers from group.alloc() instead of plain typed arrays'],
   ['--seconds S', 'time for the calls of one size [0.3]'],
   ['--json', 'one line of JSON for each size, and nothing else'],
-  ['--tune', 'between hosts: every algorithm in turn, and rules for a file that RINGWISE_TUNING names'],
+  [
+    '--tune',
+    'every algorithm in turn, and rules for a file that RINGWISE_TUNING names; for several hosts, on',
+  ],
+  ['', 'which another launcher starts bench-rank.js: docs/performance.md#rules-of-your-own'],
   ['--save FILE', "write each size's time as a ratio to what the machine could do in the same run"],
   [
     '--compare FILE',

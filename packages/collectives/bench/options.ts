@@ -8,8 +8,11 @@ import { flagFault } from './flag-fault.ts';
 import { parseBytes, type SizeRange } from './sizes.ts';
 import { type BenchVerb, benchVerbs } from './verbs.ts';
 
+/** An error whose message says all that the user needs: it is printed without a stack. */
+export class BenchError extends Error {}
+
 /** An error that the user can correct; the message says how. */
-export class UsageError extends Error {}
+export class UsageError extends BenchError {}
 
 /** 'auto' uses the Sync form if the backend can block. */
 export type Form = 'sync' | 'async' | 'auto';

@@ -1,6 +1,8 @@
 // The program of every rank of `ringwise bench`, with the arguments of the process. Rank 0 prints the output.
 // The exit code is 1 if an answer was wrong.
+import type { EventEmitter } from 'node:events';
 import { algorithmsOf } from '../src/backends/host.ts';
+import { CollectiveError } from '../src/errors.ts';
 import { init } from '../src/init/init.ts';
 import {
   checkComparable,
@@ -10,7 +12,7 @@ import {
   saveBaseline,
   tolerance,
 } from './baseline.ts';
-import { parseBench } from './options.ts';
+import { BenchError, parseBench } from './options.ts';
 import { type RelativeRow, runRelative, settingOf } from './relative.ts';
 import { reporter } from './report.ts';
 import { type Row, run, sizesOf } from './run.ts';
@@ -19,7 +21,7 @@ import { tune, tunedTable } from './tune.ts';
 const parsed = parseBench(process.argv.slice(2));
 if (parsed === 'help') throw new Error('bench: --help is for the command, not for a rank.');
 const options = parsed;
-const group = await init(options.backend === undefined ? {} : { backend: options.backend });
+const group = await init(options.backend === undefined ? {} : { backend: options.backend }).catch(explained);
 const { head, row: line, foot } = reporter(options, group);
 const prints = group.rank === 0;
 
@@ -81,13 +83,33 @@ async function measureAlgorithms(): Promise<number> {
 
 progress('measuring …');
 const isRelative = options.save !== undefined || options.compare !== undefined;
-const { wrong, slower } = isRelative
-  ? await measureRelative()
-  : { wrong: options.tune ? await measureAlgorithms() : await measureSizes(), slower: [] };
-await group.close();
-if (prints && wrong > 0)
-  throw new Error(`bench: ${options.verb.name} gave ${wrong} wrong elements; expected none.`);
-if (slower.length > 0) {
-  const what = `${options.verb.name} became more than ${100 * tolerance} % slower than in ${options.compare}`;
-  throw new Error(`bench: ${what}, relative to the machine's limits, at ${slower.join(', ')}.`);
+
+async function measureAll(): Promise<void> {
+  const { wrong, slower } = isRelative
+    ? await measureRelative()
+    : { wrong: options.tune ? await measureAlgorithms() : await measureSizes(), slower: [] };
+  await group.close();
+  if (prints && wrong > 0)
+    throw new BenchError(`bench: ${options.verb.name} gave ${wrong} wrong elements; expected none.`);
+  if (slower.length > 0) {
+    const what = `${options.verb.name} became more than ${100 * tolerance} % slower than in ${options.compare}`;
+    throw new BenchError(`bench: ${what}, relative to the machine's limits, at ${slower.join(', ')}.`);
+  }
 }
+
+/**
+ * Ends this rank with an error whose message says all. The launcher reports it as any uncaught error, by its message;
+ * under a launcher that reports no errors, this rank prints the message. Throws any other error.
+ */
+async function explained(error: unknown): Promise<never> {
+  if (!(error instanceof BenchError || CollectiveError.is(error))) throw error;
+  Object.defineProperty(error, 'stack', { value: '' });
+  const isReported = process.listenerCount('uncaughtExceptionMonitor') > 0;
+  (process as EventEmitter).emit('uncaughtExceptionMonitor', error, 'uncaughtException');
+  if (!isReported) process.stderr.write(`${error.message}\n`);
+  for (const stream of [process.stdout, process.stderr])
+    await new Promise<void>((resolve) => stream.write('', () => resolve()));
+  process.exit(1);
+}
+
+await measureAll().catch(explained);

@@ -5,7 +5,7 @@ import { byteSize, type DType } from '../src/dtype.ts';
 import { allocHost, asBuffer, type BufferLike, type TypedArray } from '../src/group/buffer.ts';
 import type { Group } from '../src/group/group.ts';
 import { type Caller, measure, type Timing } from './measure.ts';
-import type { BenchOptions } from './options.ts';
+import { type BenchOptions, UsageError } from './options.ts';
 import { type Contents, countWrong, fill, overwrite } from './patterns.ts';
 import { partCounts } from './sizes.ts';
 import { type BenchCall, partsOf, root } from './verbs.ts';
@@ -117,6 +117,19 @@ function callerOf(group: Group, options: BenchOptions, input: BufferLike, output
 /** Returns a buffer as users have it: a typed array, or `{ data, dtype }` for types without one. */
 function buffer(group: Group, { dtype, alloc }: BenchOptions, count: number): BufferLike {
   if (alloc) return group.alloc<DType>(count, dtype);
-  const data = allocHost(count, dtype).host as TypedArray;
+  const data = allocate(count, dtype);
   return asBuffer(data).dtype === dtype ? data : { data, dtype };
+}
+
+function allocate(count: number, dtype: DType): TypedArray {
+  try {
+    return allocHost(count, dtype).host as TypedArray;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const bytes = count * byteSize(dtype);
+    const most = 'expected a --max for which there is memory, and which an array of Node.js can have';
+    throw new UsageError(
+      `ringwise bench: no array of ${bytes} bytes can be made: ${error.message}; ${most}.`,
+    );
+  }
 }

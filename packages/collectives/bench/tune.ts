@@ -3,7 +3,7 @@
 // network conditions. The result is a list of rules for RINGWISE_TUNING (native/coll/plan/tuning.h).
 import { hostId } from '../src/backends/host-address.ts';
 import type { Group } from '../src/group/group.ts';
-import type { BenchOptions } from './options.ts';
+import { type BenchOptions, UsageError } from './options.ts';
 import { type Row, run } from './run.ts';
 import { partsOf } from './verbs.ts';
 
@@ -40,12 +40,13 @@ export async function tune(
   const hosts = new Map<string, number>();
   for (const id of await group.allGatherObject(hostId())) hosts.set(id, (hosts.get(id) ?? 0) + 1);
   if (hosts.size < 2) {
-    throw new Error(
-      'bench: --tune: all ranks are on one host, where nothing is chosen; expected several hosts.',
+    throw new UsageError(
+      'ringwise bench: --tune: all ranks are on one host, where nothing is chosen; expected several hosts. ' +
+        'See docs/performance.md#rules-of-your-own.',
     );
   }
   if (algorithms.length < 2)
-    throw new Error(`bench: --tune: ${name} has one algorithm; there is nothing to choose.`);
+    throw new UsageError(`ringwise bench: --tune: ${name} has one algorithm; there is nothing to choose.`);
   const groups = await forced(group, `RINGWISE_ALGO_${verb.toUpperCase()}`, algorithms);
   const all = new Map<string, Row[]>(algorithms.map((algorithm) => [algorithm, []]));
   for (let round = 0; round < rounds; round++) {

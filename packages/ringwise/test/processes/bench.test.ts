@@ -1,6 +1,7 @@
 // Runs `ringwise bench` as a user does: launcher, ranks, the host backend and the output.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { command } from '../support/command.ts';
 
@@ -57,6 +58,36 @@ describe('ringwise bench', () => {
       stdout: '',
       stderr: expect.stringMatching(/^ringwise bench: unknown verb all-redcue; expected one of all-reduce, /),
     });
+  });
+
+  it('reports an error of its ranks by its message, without a stack', () => {
+    const { status, stderr } = bench('all-reduce', '--backend', 'foo');
+    expect(stderr).toMatch(
+      /^ringwise: rank \d of 2 failed \(exit code 1\) after [\d.]+ s\.\n {2}CollectiveError: init: no backend named 'foo'; expected .*\n {2}pid .*\n {2}rank \d reported ERR_COLL_INIT\n$/,
+    );
+    expect(status).toBe(1);
+    const tooLong = bench('all-reduce', '--min', '90000G', '--max', '90000G');
+    expect(tooLong.stderr).toContain('Error: ringwise bench: no array of 96636764160000 bytes can be made: ');
+    expect(tooLong.stderr).not.toMatch(/^ +at /m);
+  });
+
+  it('refuses --tune, because it starts ranks on one host', () => {
+    expect(bench('all-reduce', '--tune')).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^ringwise bench: --tune measures between hosts, and this command starts ranks on one\./,
+      ),
+    });
+  });
+
+  it('prints such an error under a launcher that does not report it', () => {
+    const rank = fileURLToPath(new URL('bench-rank.js', import.meta.resolve('@ringwise/collectives')));
+    const { RANK, WORLD_SIZE, ...env } = process.env;
+    const argv = [rank, 'all-reduce', '--backend', 'foo'];
+    const { status, stderr } = spawnSync(process.execPath, argv, { encoding: 'utf8', env });
+    expect(stderr).toMatch(/^init: no backend named 'foo'; expected .*\n$/);
+    expect(status).toBe(1);
   });
 
   it('ends at Ctrl-C', async () => {
