@@ -20,6 +20,8 @@ import type { RunOptions } from './run-options.ts';
 /** Facts about one launcher that stay the same in all rounds of its job. */
 export interface Setup {
   readonly options: RunOptions;
+  /** The signals that end the job. */
+  readonly signals: readonly NodeJS.Signals[];
   readonly machine: Machine;
   readonly program: Program;
   readonly member: Member;

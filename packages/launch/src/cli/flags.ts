@@ -134,7 +134,7 @@ export const flagGroups: readonly FlagGroup[] = [
       {
         name: 'signals-to-handle',
         value: 'S,…',
-        help: 'passed on to the ranks, which then end [SIGTERM,SIGINT,SIGHUP,SIGQUIT]',
+        help: 'passed on to the ranks, which then end [SIGTERM,SIGINT,SIGHUP,SIGQUIT; under nohup without SIGHUP]',
       },
     ],
   },

@@ -22,9 +22,10 @@ import { parseRun } from './args.ts';
 import { describePlan } from './dry-run.ts';
 import { outputsOf, type Setup, slotHosting } from './elastic-run.ts';
 import { emptyScriptHint, hiddenRanksHint, misplacedFlagHint } from './flag-values.ts';
+import { ignoresHangUp } from './hang-up.ts';
 import { runHelp } from './help.ts';
 import { programOf } from './program.ts';
-import type { RunOptions } from './run-options.ts';
+import { defaultSignals, type RunOptions } from './run-options.ts';
 import { styled } from './style.ts';
 import { onOutputError, terminal } from './terminal.ts';
 
@@ -65,6 +66,10 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   }
   const hint = hiddenRanksHint(options.output.localRanks, nproc);
   if (hint !== null) process.stderr.write(`ringwise: ${hint}\n`);
+  const isDefault = options.signals === defaultSignals;
+  const keepsOn = isDefault ? ignoresHangUp(process.env) : !options.signals.includes('SIGHUP');
+  if (keepsOn) process.on('SIGHUP', () => {});
+  const signals = options.signals.filter((signal) => signal !== 'SIGHUP' || !keepsOn);
   let logs: LogFiles | undefined;
   let monitor: Monitor | undefined;
   const ending = new AbortController();
@@ -81,7 +86,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   try {
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
     monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
-    const setup = { options, machine, program, member, bindings, monitor, ending };
+    const setup = { options, signals, machine, program, member, bindings, monitor, ending };
     const outcome = await takePartInJob(setup, meeting, logs);
     monitor.finish(outcome);
     explain(outcome, meeting.isHost || outcome.blamed === member.id, monitor.say);
@@ -138,7 +143,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
     });
   let at = { store, where };
   let participant = join(at);
-  const stopped = passOnSignals(() => participant, options.signals, ending, say);
+  const stopped = passOnSignals(() => participant, setup.signals, ending, say);
   let outcome: Outcome | null = null;
   try {
     while (outcome === null) {

@@ -8,7 +8,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach } from 'vitest';
 
-const bin = fileURLToPath(new URL('../../bin/ringwise.js', import.meta.url));
+/** The file of the command. */
+export const bin = fileURLToPath(new URL('../../bin/ringwise.js', import.meta.url));
 const started: Command[] = [];
 let folder: string;
 
@@ -51,7 +52,7 @@ export function ringwise(
   openFiles?: number,
 ): Command {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(PET_|OMP_|FORCE_COLOR|NO_COLOR)/.test(name),
+    ([name]) => !/^(PET_|OMP_|FORCE_COLOR|NO_COLOR|_$)/.test(name),
   );
   const limit = openFiles ? ['/bin/sh', '-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh'] : [];
   const [program, ...words] = [...limit, process.execPath, bin, ...args];

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { dirname } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { type Command, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { bin, type Command, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
 
 const waits = `setInterval(() => {}, 1000);`;
 
@@ -29,6 +30,47 @@ describe('a signal to the command', () => {
     expect(await command.exitCode).toBe(code);
     expect(pids.every(isGone)).toBe(true);
     expect(command.out.stderr).toBe(`ringwise: stopped by ${signal}.\n`);
+  });
+
+  it.each([
+    ['under nohup', { _: '/usr/bin/nohup' }, []],
+    ['if --signals-to-handle leaves it out', {}, ['--signals-to-handle', 'SIGTERM']],
+  ] as const)('SIGHUP ends nothing %s', async (_, env, flags) => {
+    const { command, pids } = await started('', 2, env, flags);
+    process.kill(command.pid, 'SIGHUP');
+    process.kill(command.pid, 'SIGTERM');
+    expect(await command.exitCode).toBe(143);
+    expect(pids.every(isGone)).toBe(true);
+    expect(command.out.stderr).toBe('ringwise: stopped by SIGTERM.\n');
+  });
+
+  it.skipIf(process.platform !== 'linux')('SIGHUP ends nothing in a shell that ignores it', async () => {
+    const file = script('rank.mjs', `console.log('pid', process.pid);\n${waits}`);
+    const words = [process.execPath, bin, 'run', file];
+    const shell = spawn(
+      '/bin/sh',
+      ['-c', `trap '' HUP; "$@" & echo "launcher $!"; wait $!`, 'sh', ...words],
+      {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, _: '' },
+      },
+    );
+    const out = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      shell[name].setEncoding('utf8').on('data', (text: string) => {
+        out[name] += text;
+      });
+    }
+    const exit = once(shell, 'close');
+    await until('the rank runs', () => numbersAfter('pid', out.stdout).length === 1);
+    const launcher = numbersAfter('launcher', out.stdout)[0]!;
+    onTestFinished(() => {
+      if (!isGone(launcher)) process.kill(launcher, 'SIGKILL');
+    });
+    process.kill(launcher, 'SIGHUP');
+    process.kill(launcher, 'SIGTERM');
+    expect(await exit).toEqual([143, null]);
+    expect(out.stderr).toBe('ringwise: stopped by SIGTERM.\n');
   });
 
   it('reaches each rank once, also from a terminal, and leaves it the time to finish', async () => {
