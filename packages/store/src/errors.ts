@@ -158,6 +158,15 @@ export const notConnected = (where: string, timeoutMs: number, attempts: number,
     { cause },
   );
 
+/** `cause` is the socket's error. */
+export const noLoopback = (where: string, cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_CONNECT',
+    `connect: this host cannot reach its own loopback address; expected an interface that is up and has it ` +
+      `(${where}: ${reason(cause)}). On Linux run: ip link set lo up`,
+    { cause },
+  );
+
 export const serverBusy = (where: string) =>
   new StoreError(
     'ERR_STORE_BUSY',

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  noLoopback,
   notAStore,
   notConnected,
   StoreError,
@@ -10,6 +11,7 @@ import {
   secretUnknown,
   stillBusy,
 } from '../errors.ts';
+import { isLoopback } from '../loopback.ts';
 import { timerMs } from '../server/deadline.ts';
 import { anyOf } from '../server/signals.ts';
 import { introduce, readFirstEcho, type Secret } from '../wire/authentication.ts';
@@ -33,9 +35,10 @@ const minMsUntilRefusal = 20_000;
 
 /**
  * Resolves with a connection. Rejects with a signal's reason when it is aborted. Rejects at once with ERR_STORE_AUTH if
- * the secrets differ or one side has none, and with ERR_STORE_PROTOCOL if the reply is malformed. If the server has
- * closed 8 connections and was never busy, rejects with one of these two codes at the next close after 20 s, or at the
- * deadline. Otherwise rejects at the deadline with ERR_STORE_BUSY or ERR_STORE_CONNECT.
+ * the secrets differ or one side has none, with ERR_STORE_PROTOCOL if the reply is malformed, and with
+ * ERR_STORE_CONNECT if no interface leads to a loopback address. If the server has closed 8 connections and was never
+ * busy, rejects with one of the first two codes at the next close after 20 s, or at the deadline. Otherwise rejects at
+ * the deadline with ERR_STORE_BUSY or ERR_STORE_CONNECT.
  */
 export async function dial(
   address: Address,
@@ -63,6 +66,7 @@ export async function dial(
             : notConnected(where, timeoutMs, attempt, last);
         }
         if (isFinal(error)) throw error;
+        if (isLoopbackDown(error)) throw noLoopback(where, error);
         last = error;
         if (isCode(error, 'ERR_STORE_BUSY')) busy = error;
         // The connection was established and then closed by the other side. A busy server may close it
@@ -114,6 +118,17 @@ async function attemptOnce(address: Address, where: string, signal: AbortSignal)
 /** Returns whether another attempt would fail in the same way. */
 function isFinal(error: unknown): boolean {
   return StoreError.isInstance(error) && !isCode(error, 'ERR_STORE_LOST') && !isCode(error, 'ERR_STORE_BUSY');
+}
+
+/** Returns whether no interface leads to a loopback address: unlike a network, it does not come up later by itself. */
+function isLoopbackDown(error: unknown): boolean {
+  const {
+    code,
+    address,
+    errors = [error],
+  } = error as NodeJS.ErrnoException & { address?: string; errors?: unknown[] };
+  if (errors[0] !== error) return errors.every(isLoopbackDown);
+  return (code === 'ENETUNREACH' || code === 'EADDRNOTAVAIL') && address !== undefined && isLoopback(address);
 }
 
 function isCode(error: unknown, code: StoreErrorCode): error is StoreError {

@@ -1,7 +1,7 @@
 // Tests a client whose server is late, silent or dead, sends garbage, or speaks another protocol. The servers that
 // misbehave are plain sockets that follow a script.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -87,6 +87,29 @@ describe('connect', () => {
         ),
       ),
     });
+  });
+
+  // In a network namespace of its own the loopback interface is down.
+  const apart = [
+    'unshare',
+    '--net',
+    '--map-root-user',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+  ] as const;
+  const canBeApart = spawnSync(apart[0], [...apart.slice(1), '']).status === 0;
+  it.skipIf(!canBeApart)('says at once that no interface leads to loopback', () => {
+    const program = `import { TcpStore } from '${import.meta.resolve('@ringwise/store')}';
+      const connecting = TcpStore.connect({ host: '127.0.0.1', port: 9, timeoutMs: 600_000 });
+      await connecting.catch(({ code, message }) => console.log(code, message));`;
+    const { stdout } = spawnSync(apart[0], [...apart.slice(1), program], {
+      encoding: 'utf8',
+      timeout: 120_000,
+    });
+    expect(stdout).toMatch(
+      /^ERR_STORE_CONNECT connect: this host cannot reach its own loopback address; .* ip link set lo up\n$/,
+    );
   });
 
   it('says so when the server accepts and never answers', async () => {
