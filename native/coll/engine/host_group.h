@@ -99,6 +99,8 @@ class HostGroup final {
   /// failed, or the loss of a rank whose connection ended without a goodbye. Such a loss fails no operation until one
   /// needs that rank. Any thread.
   std::shared_ptr<const Failure> failure() const { return failures_.known(); }
+  /// Returns the loss of all ranks that are lost so far, also after another failure; null if none is. Any thread.
+  std::shared_ptr<const Failure> losses() const { return failures_.losses(); }
 
   /// Says goodbye to the peers once all pending operations have ended, then ends the lane. Ends like an operation with
   /// the returned id, and with a mismatch if one became known after the last operation.

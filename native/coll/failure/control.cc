@@ -22,20 +22,23 @@ struct FrameHeader {
   uint16_t kind;
   uint16_t bytes;
 };
-constexpr size_t kMaxPayload = 2048;
+constexpr size_t kMaxPayload = 32'768;
+constexpr size_t kMaxFailureText = 2048;
 
 constexpr int64_t kNoPeer = -1;  // the tag of `wake`; that of a connection is its rank
 
-/// Encodes a failure as: code u8, origin i32, number of peers u16, peers i32…, text.
+/// Encodes a failure as: code u8, origin i32, number of peers u16, peers i32…, text. All ranks need the same peers,
+/// because shrink() continues without them, so a frame has room for those of 7,000 ranks.
 std::string encode(const Failure& failure) {
   std::string bytes;
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
   put(static_cast<uint8_t>(failure.code));
   put(static_cast<int32_t>(failure.origin));
-  const auto count = static_cast<uint16_t>(std::min<size_t>(failure.peers.size(), 64));
+  const size_t room = (kMaxPayload - kMaxFailureText - bytes.size() - sizeof(uint16_t)) / sizeof(int32_t);
+  const auto count = static_cast<uint16_t>(std::min(failure.peers.size(), room));
   put(count);
   for (size_t i = 0; i < count; ++i) put(static_cast<int32_t>(failure.peers[i]));
-  return bytes + failure.text.substr(0, kMaxPayload - bytes.size());
+  return bytes + failure.text.substr(0, kMaxFailureText);
 }
 
 std::optional<Failure> decode(const char* at, size_t bytes) {
@@ -117,11 +120,9 @@ bool Control::push(int peer, std::span<const char> frame, size_t& sent) {
 }
 
 void Control::send(std::span<const int> peers, Kind kind, const void* payload, size_t bytes) {
-  char memory[sizeof(FrameHeader) + kMaxPayload];
   const FrameHeader header{static_cast<uint16_t>(kind), static_cast<uint16_t>(bytes)};
-  std::memcpy(memory, &header, sizeof header);
-  if (bytes > 0) std::memcpy(memory + sizeof header, payload, bytes);
-  const std::span<const char> frame(memory, sizeof header + bytes);
+  std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
+  if (bytes > 0) frame.append(static_cast<const char*>(payload), bytes);
   struct Unsent {
     int peer;
     size_t sent;

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kRootCauseNs = 250 * kMillisecond;
 // Delay before known() reports a lost rank: operations that need nothing more from that rank may still succeed.
 constexpr int64_t kLossNs = 100 * kMillisecond;
+// Maximum number of lost ranks that the text of a loss names.
+constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
@@ -32,6 +34,11 @@ std::shared_ptr<const Failure> FailureProtocol::unreported_mismatch() const {
 std::shared_ptr<const Failure> FailureProtocol::known() const {
   const std::lock_guard lock(mutex_);
   if (cause_ || !loss_ || now_ns() < lost_ns_ + kLossNs) return cause_;
+  return loss_;
+}
+
+std::shared_ptr<const Failure> FailureProtocol::losses() const {
+  const std::lock_guard lock(mutex_);
   return loss_;
 }
 
@@ -129,11 +136,17 @@ void FailureProtocol::on_garbage(int peer) {
 
 void FailureProtocol::note_loss(int peer) {
   {
+    Failure loss = diagnosis_.gone(peer, {});
     const std::lock_guard lock(mutex_);
-    if (!loss_) {
-      loss_ = std::make_shared<const Failure>(diagnosis_.gone(peer, {}));
+    if (loss_) {
+      Failure all = *loss_;
+      all.peers.push_back(peer);
+      if (all.peers.size() <= kMaxNamed) all.text += ", " + loss.text;
+      loss = std::move(all);
+    } else {
       lost_ns_ = now_ns();
     }
+    loss_ = std::make_shared<const Failure>(std::move(loss));
   }
   if (report_) report(*report_);  // the lost rank may have been the lowest one, which was to decide
 }

@@ -57,10 +57,12 @@ class FailureProtocol final : private ControlEvents {
   void note_reported() { is_reported_ = true; }
   /// Returns the root cause if it is a mismatch with which no operation has ended; null otherwise.
   std::shared_ptr<const Failure> unreported_mismatch() const;
-  /// Returns why collectives of all ranks cannot continue, or null if they can: the root cause, or the loss of a rank.
-  /// A loss is returned only after a short delay, because operations that need nothing more from that rank may still
-  /// succeed. Any thread.
+  /// Returns why collectives of all ranks cannot continue, or null if they can: the root cause, or the loss of ranks,
+  /// which names all that are lost so far. A loss is returned only after a short delay, because operations that need
+  /// nothing more from that rank may still succeed. Any thread.
   std::shared_ptr<const Failure> known() const;
+  /// Returns the loss of all ranks that are lost so far, also after a root cause; null if none is. Any thread.
+  std::shared_ptr<const Failure> losses() const;
 
   /// Handles the frames that have arrived, without waiting.
   void poll() { control_->poll(*this); }
@@ -108,9 +110,8 @@ class FailureProtocol final : private ControlEvents {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const Failure> cause_;  // written once, by the engine's thread under mutex_
-  std::shared_ptr<const Failure>
-      loss_;             // mutex_; the loss of the first rank that ended without a goodbye or sent garbage
-  int64_t lost_ns_ = 0;  // mutex_; when loss_ was noticed
+  std::shared_ptr<const Failure> loss_;   // mutex_; the loss of all ranks that ended without a goodbye or sent garbage
+  int64_t lost_ns_ = 0;                   // mutex_; when the first of them was noticed
 };
 
 }  // namespace ringwise::coll

@@ -48,6 +48,8 @@ constexpr size_t kMaxUnauthenticated = 256;
 // Nanoseconds for which a rank may refuse connections. It listens before it tells its address, so it has ended, unless
 // its backlog is full, which some systems answer in the same way.
 constexpr int64_t kRefusedNs = 2'000 * kMillisecond;
+// Nanoseconds between two attempts to find out whether a rank that has not connected still listens.
+constexpr int64_t kProbeNs = 500 * kMillisecond;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -277,6 +279,7 @@ class Meeting {
 
   void accept_higher_ranks() {
     std::vector<Unauthenticated> unauthenticated;
+    Probe probe;
     std::set<int> talking;  // connected ranks that have sent more than their hello, such as a goodbye
     for (std::vector<int> absent = missing(); !absent.empty(); absent = missing()) {
       std::vector<pollfd> fds{
@@ -301,6 +304,7 @@ class Meeting {
         talking.insert(connected[i]);  // what it has sent is read later
       }
       const int64_t now = now_ns();
+      look_for(absent, probe, now);
       for (size_t i = unauthenticated.size(); i-- > 0;) {
         if ((fds[3 + i].revents != 0 && introduced(unauthenticated[i])) || now > unauthenticated[i].deadline_ns) {
           unauthenticated.erase(unauthenticated.begin() + static_cast<std::ptrdiff_t>(i));
@@ -315,6 +319,50 @@ class Meeting {
         unauthenticated.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
       }
     }
+  }
+
+  /// Finds out whether ranks that have not connected still listen.
+  struct Probe {
+    Fd fd;  // a connection that is being made to `rank`
+    int rank = -1;
+    int64_t next_ns = 0;
+    std::map<int, int64_t> refused_ns;  // since when each rank refuses connections
+  };
+
+  /// Tries to connect to the ranks of `absent`, one at each call. Otherwise a rank that has ended after it has told its
+  /// address would be missed only at the deadline, because it is the higher rank that connects. Throws if one has
+  /// refused connections for kRefusedNs.
+  void look_for(const std::vector<int>& absent, Probe& probe, int64_t now) {
+    if (probe.next_ns == 0) probe.next_ns = now + kProbeNs;
+    if (now < probe.next_ns) return;
+    probe.next_ns = now + kProbeNs;
+    int error = 0;
+    if (probe.fd) {
+      socklen_t length = sizeof error;
+      getsockopt(probe.fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+      note(probe, error, now);
+      probe.fd.reset();
+    }
+    const auto next = std::upper_bound(absent.begin(), absent.end(), probe.rank);
+    probe.rank = next == absent.end() ? absent.front() : *next;
+    const PeerAddress& peer = peers_[probe.rank];
+    Address address = peer.local ? local_address(peer.unix_name) : tcp_address(peer.host, peer.port);
+    Fd fd = os::open_socket(address.storage.ss_family);
+    if (!fd) return;
+    error = connect(fd.get(), address.get(), address.length) == 0 ? 0 : errno;
+    if (error == EINPROGRESS)
+      probe.fd = std::move(fd);
+    else
+      note(probe, error, now);
+  }
+
+  void note(Probe& probe, int error, int64_t now) {
+    if (!is_refusal(error)) {
+      probe.refused_ns.erase(probe.rank);
+      return;
+    }
+    const auto [since, is_first] = probe.refused_ns.try_emplace(probe.rank, now);
+    if (!is_first && now - since->second > kRefusedNs) throw not_listening(probe.rank);
   }
 
   /// Reads more of the connection's hello. Returns true when the connection is decided: accepted and moved to

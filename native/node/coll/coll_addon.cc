@@ -32,7 +32,8 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
          InstanceMethod("wait", &HostGroup::wait), InstanceMethod("requestProgress", &HostGroup::request_progress),
          InstanceMethod("attempt", &HostGroup::attempt), InstanceMethod("alloc", &HostGroup::alloc),
          InstanceMethod("reproduces", &HostGroup::reproduces), InstanceMethod("labelOf", &HostGroup::label_of),
-         InstanceMethod("failure", &HostGroup::failure), InstanceMethod("flightRecord", &HostGroup::flight_record),
+         InstanceMethod("failure", &HostGroup::failure), InstanceMethod("losses", &HostGroup::losses),
+         InstanceMethod("flightRecord", &HostGroup::flight_record),
          InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
          InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
          InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
@@ -134,6 +135,10 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
   /// Returns the root cause, or the loss of a rank; null if there is neither.
   Napi::Value failure(const Napi::CallbackInfo& info) {
     return {info.Env(), to_js(info.Env(), group(info.Env()).failure())};
+  }
+
+  Napi::Value losses(const Napi::CallbackInfo& info) {
+    return {info.Env(), to_js(info.Env(), group(info.Env()).losses())};
   }
 
   /// Returns the entries of the flight recorder as JSON.

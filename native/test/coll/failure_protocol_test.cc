@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -190,6 +191,32 @@ TEST("a rank that said goodbye is no loss; one that did not is reported a moment
   const auto loss = ranks[0]->protocol.known();
   CHECK(loss != nullptr && loss->code == FailureCode::PeerLost && loss->peers == std::vector<int>{2});
   CHECK_EQ(ranks[0]->cause(), "");  // no operation needed rank 2, so its loss fails nothing
+}
+
+TEST("a later loss is reported beside the first one") {
+  const auto ranks = ranks_of(3);
+  ranks[2]->die();
+  ranks[0]->protocol.poll();
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  CHECK(ranks[0]->protocol.known()->peers == std::vector<int>{2});
+  ranks[1]->die();
+  ranks[0]->protocol.poll();
+  const auto loss = ranks[0]->protocol.known();
+  CHECK(loss->peers == (std::vector<int>{2, 1}));
+  CHECK_EQ(loss->text, "lost rank 2 (its connection closed), lost rank 1 (its connection closed)");
+  ranks[0]->protocol.report(failure("late"));
+  CHECK_EQ(ranks[0]->protocol.known()->text, "late");
+  CHECK(ranks[0]->protocol.losses() == loss);
+}
+
+TEST("a failure names all of its ranks to the others, however many they are") {
+  const auto ranks = ranks_of(2);
+  std::vector<int> many(1000);
+  std::iota(many.begin(), many.end(), 0);
+  ranks[0]->protocol.report({FailureCode::Timeout, 0, many, std::string(5000, 'x')});
+  ranks[1]->protocol.poll();
+  CHECK(ranks[1]->protocol.cause()->peers == many);
+  CHECK_EQ(ranks[1]->protocol.cause()->text, std::string(2048, 'x'));
 }
 
 TEST("bytes that are no frame end the connection, and the rank counts as lost") {

@@ -309,6 +309,11 @@ export interface Backend {
    * failed, or the loss of a rank. Null if they can. If absent, only operations notice a loss.
    */
   readonly failure?: () => Failure | null;
+  /**
+   * Returns the loss of all ranks that are lost so far, also after another failure; null if none is. If absent, the
+   * survivors of a failure do not notice a further loss while they connect.
+   */
+  readonly losses?: () => Failure | null;
   /** Returns this rank's latest calls in order. If absent, the group keeps the record itself. */
   readonly flightRecord?: () => readonly FlightEntry[];
   /**

@@ -87,6 +87,10 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
       const failure = closing === undefined ? native.failure() : null;
       return failure && failureOf(failure, 'init', null);
     },
+    losses: () => {
+      const losses = closing === undefined ? native.losses() : null;
+      return losses && failureOf(losses, 'init', null);
+    },
     flightRecord: () => JSON.parse(lastRecord ?? native.flightRecord()) as FlightEntry[],
     abort: (cause) => abortNative(native, cause),
     close,

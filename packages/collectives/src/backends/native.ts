@@ -149,6 +149,8 @@ export interface NativeGroup extends NativeLane {
    * is neither.
    */
   readonly failure: () => NativeFailure | null;
+  /** Returns the loss of all ranks that are lost so far, also after another failure; null if none is. */
+  readonly losses: () => NativeFailure | null;
   /** Returns the flight record, a FlightEntry[], as JSON. */
   readonly flightRecord: () => string;
   /**

@@ -408,8 +408,8 @@ export class Group {
   }
 
   /**
-   * Makes a group of these ranks, in this order. Resolves with null on all other ranks. Collective over this
-   * group. Closing this group closes the new one.
+   * Makes a group of these ranks, in this order. Resolves with null on all other ranks. Collective over this group.
+   * Closing this group closes the new one.
    */
   subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
     return tracked(
@@ -419,11 +419,11 @@ export class Group {
   }
 
   /**
-   * Makes a group of the ranks that are left after this group has failed, in their old order. Works after the
-   * loss of ranks. Collective over the survivors, which use the store of init(), so the store must have
-   * survived the failure. Closing this group closes the new one. Rejects with ERR_COLL_INIT on a rank that
-   * the others have continued without, and with ERR_COLL_UNSUPPORTED for groups of an elastic job, whose members
-   * agree on the next one themselves.
+   * Makes a group of the ranks that are left after this group has failed, in their old order. Collective over the
+   * survivors, which use the store of init(), so the store must have survived. Closing this group closes the new one.
+   * Rejects with ERR_COLL_INIT on a rank that the others have continued without, with ERR_COLL_PEER_LOST if a survivor
+   * is lost meanwhile, and with ERR_COLL_UNSUPPORTED in an elastic job, whose members agree on the next group
+   * themselves.
    */
   async shrink(options: ShrinkOptions = none): Promise<Group> {
     const state = this.#state;
@@ -437,13 +437,15 @@ export class Group {
     const candidates = candidatesOf(state, options.without);
     const attempt = this.#shrinks++;
     const members = await this.#meeting('shrink', () => survivors(candidates, attempt, waitMs));
-    return this.#child('shrink', members, `shrunk/${attempt}`, options);
+    const fail = (failure: Failure) => state.error({ ...failure, verb: 'shrink' });
+    const make = (stop: AbortSignal) => this.#child('shrink', members, `shrunk/${attempt}`, options, stop);
+    return await withParent(() => this.#backend.losses?.() ?? null, members, fail, make);
   }
 
   /**
-   * Returns zeroed host memory of `count` elements, which collectives access without a copy if the backend
-   * can share it. Not collective. Throws ERR_COLL_INVALID for a wrong count or dtype, and ERR_COLL_UNSUPPORTED if there
-   * is no memory of this size.
+   * Returns zeroed host memory of `count` elements, which collectives access without a copy if the backend can share
+   * it. Not collective. Throws ERR_COLL_INVALID for a wrong count or dtype, and ERR_COLL_UNSUPPORTED if there is no
+   * memory of this size.
    */
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
     const state = this.#state;
@@ -464,10 +466,10 @@ export class Group {
   }
 
   /**
-   * Announces that collectives will often use this whole memory. NCCL can then access device memory without
-   * copies; elsewhere this has no effect. Returns a function that ends the registration; keep the memory
-   * until you have called it. Not a collective, but all ranks must register and deregister at the same points
-   * in their sequence of collectives.
+   * Announces that collectives will often use this whole memory. NCCL can then access device memory without copies;
+   * elsewhere this has no effect. Returns a function that ends the registration; keep the memory until you have called
+   * it. Not a collective, but all ranks must register and deregister at the same points in their sequence of
+   * collectives.
    */
   register(buffer: BufferLike): () => void {
     this.#state.checkOpen('register');
@@ -475,10 +477,7 @@ export class Group {
     return this.#backend.register?.(view) ?? (() => {});
   }
 
-  /**
-   * Fails all pending and later calls on all ranks with ERR_COLL_ABORTED, also in this rank's subgroups. Does
-   * not block.
-   */
+  /** Fails all pending and later calls on all ranks and in its subgroups with ERR_COLL_ABORTED. Does not block. */
   abort(reason: unknown = 'no reason given'): void {
     for (const child of this.#children) child.abort(reason);
     if (this.failure !== null || this.isClosed) return;
@@ -562,9 +561,8 @@ export class Group {
     });
     if (members === null) return null;
     const fail = (failure: Failure) => this.#runner.abort(this.#state.error({ ...failure, verb, seq: null }));
-    const make = (signal: AbortSignal) =>
-      this.#child(verb, members, `${index}/${members[0]}`, options, signal);
-    return await withParent(this.#backend, members, fail, make);
+    const make = (stop: AbortSignal) => this.#child(verb, members, `${index}/${members[0]}`, options, stop);
+    return await withParent(() => this.#backend.failure?.() ?? null, members, fail, make);
   }
 
   /** Runs a part of `verb` in which ranks meet through the store. */

@@ -197,6 +197,7 @@ class Nccl implements Backend {
   }
 
   readonly failure = (): Failure | null => this.#host.failure?.() ?? null;
+  readonly losses = (): Failure | null => this.#host.losses?.() ?? null;
 
   readonly abort = (cause: CollectiveError): void => {
     if (this.#native !== null) abortNative(this.#native, cause);

@@ -116,11 +116,19 @@ export class TcpGroup {
     else this.#collectives.start(operation, settle);
   }
 
-  /** The root cause, or the loss of a rank; null while there is neither. */
+  /** The root cause, or the loss of ranks; null while there is neither. */
   get failure(): Failure | null {
-    if (this.#rootCause.known !== null) return this.#rootCause.known;
-    const lost = [...this.#peers.values()].find(({ gone, hasLeft }) => gone !== null && !hasLeft);
-    return lost === undefined ? null : peerLost('init', null, lost.rank, lost.gone!);
+    return this.#rootCause.known ?? this.losses;
+  }
+
+  /** The loss of all ranks that are lost so far, also after another failure; null if none is. */
+  get losses(): Failure | null {
+    const losses = [...this.#peers.values()].flatMap(({ rank, gone, hasLeft }) =>
+      gone === null || hasLeft ? [] : [peerLost('init', null, rank, gone)],
+    );
+    if (losses.length < 2) return losses[0] ?? null;
+    const peers = losses.flatMap((loss) => loss.peers);
+    return { ...losses[0]!, peers, what: losses.map(({ what }) => what).join(', ') };
   }
 
   /** Fails everything pending and later on all ranks. */

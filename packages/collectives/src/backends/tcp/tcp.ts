@@ -33,6 +33,7 @@ export const tcpBackend: BackendFactory = async (context) => {
     },
     alloc: allocHost,
     failure: () => group.failure,
+    losses: () => group.losses,
     abort: (cause) => group.abort(cause),
     close: () => group.close(),
   };
