@@ -61,6 +61,7 @@ export {
 export { captureNow, outsideCapture, type StepCapture } from './group/captured.ts';
 export { type Allocated, Group } from './group/group.ts';
 export type { Connected, SubgroupRequest, Subgroups, Survivors } from './group/members/membership.ts';
+export { overlap } from './group/overlap.ts';
 export { shapeOf, signatureOf } from './group/signature.ts';
 export type { Work } from './group/work.ts';
 export { detectLauncher, type Launched } from './init/env.ts';

@@ -16,7 +16,10 @@ interface Span {
   readonly isWritten: boolean;
 }
 
-/** Returns whether two buffers share memory, of the host or of one device. */
+/**
+ * Returns whether two buffers share memory, of the host or of one device.
+ * @internal
+ */
 export function overlap(a: BufferView, b: BufferView): boolean {
   if (a.count === 0 || b.count === 0) return false;
   const space = spaceOf(a);

@@ -6,6 +6,7 @@ import {
   bufferSymbol,
   elementsOf,
   type Group,
+  overlap,
   type Work,
 } from '@ringwise/collectives';
 import type { BucketMemory } from '../wrapper/grad-param.ts';
@@ -35,6 +36,20 @@ export function broadcasts(carriers: readonly BufferCarrier[], group: Group, roo
   const near = carriers.filter((each) => asBuffer(each).host !== null);
   const far = carriers.filter((each) => !near.includes(each));
   return [near, far].filter((list) => list.length > 0).map((list) => group.broadcast(list, { root }));
+}
+
+/**
+ * Divides state buffers into lists in which no two share memory, because a verb refuses those in one call. If none
+ * share memory, all are in one list.
+ */
+export function apart<T extends { readonly value: BufferView }>(buffers: readonly T[]): T[][] {
+  const lists: T[][] = [];
+  for (const buffer of buffers) {
+    const free = lists.find((list) => !list.some((other) => overlap(buffer.value, other.value)));
+    if (free === undefined) lists.push([buffer]);
+    else free.push(buffer);
+  }
+  return lists;
 }
 
 /** Copies between host memory of the same dtype and count. */

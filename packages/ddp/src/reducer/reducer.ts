@@ -29,7 +29,7 @@ import { type BucketParam, leaveBuckets, zeroMissing } from './bucket.ts';
 import { BucketList } from './bucket-list.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
-import { broadcasts, carrier } from './memory.ts';
+import { apart, broadcasts, carrier } from './memory.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
 import { StepWeights } from './step-weights.ts';
@@ -73,7 +73,8 @@ export class Reducer {
   readonly #buckets: BucketList;
   readonly #weights = new StepWeights();
   #model: string;
-  readonly #buffers: readonly Pick<StateBuffer, 'value'>[];
+  /** The state buffers, in lists in which no two share memory. */
+  readonly #buffers: readonly (readonly Pick<StateBuffer, 'value'>[])[];
   #usage: Usage;
   readonly #hookCounts: HookCounts | null;
   #rebuildLimits: PlanLimits | null;
@@ -114,7 +115,7 @@ export class Reducer {
     this.#params = params;
     this.#unused = unused;
     this.#hook = hook;
-    this.#buffers = buffers;
+    this.#buffers = apart(buffers);
     this.#rebuildLimits = rebuild;
     this.#usage = new Usage(params.length, group);
     this.#hookCounts = staticGraph ? new HookCounts(params, group.rank) : null;
@@ -515,8 +516,10 @@ export class Reducer {
     if (exchangesUsage) this.#dropUnused();
     if (isAlone && this.#unused === 'zero' && captureNow() === null) zeroMissing(this.plan, this.#params);
     const root = weighting?.firstLive ?? 0;
-    const state = this.#buffers.map(({ value }) => carrier(value));
-    for (const work of broadcasts(state, this.#group, root)) yield work;
+    for (const list of this.#buffers) {
+      const state = list.map(({ value }) => carrier(value));
+      for (const work of broadcasts(state, this.#group, root)) yield work;
+    }
     if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
     // Captured operations did not run now, and their launches are not timed.
     if (captureNow() === null) this.timeline.done();

@@ -2,6 +2,7 @@
 // options, the layout of the buckets. Either all ranks throw the same error, or none throws.
 
 import { duplicateName, noParams, notAParam, paramsDiffer, plansDiffer } from '../errors.ts';
+import { apart } from '../reducer/memory.ts';
 import { type BucketPlan, planBuckets, planHash } from '../reducer/plan.ts';
 import { differingTexts, type Entry, firstDisagreement } from './compare.ts';
 import {
@@ -82,10 +83,12 @@ function entriesOf({ params, frozen, buffers }: Parts): Entry[] {
     const isParam = typeof name === 'string' && value !== undefined && typeof onGradReady === 'function';
     if (!isParam) throw notAParam(position);
   }
+  // Buffers that share memory with earlier ones are broadcast in calls of their own, which all ranks must make.
+  const sharing = new Set(apart(buffers).slice(1).flat());
   return [
     ...params.map((param) => entry(param as Omit<GradParam, 'onGradReady'>)),
     ...frozen.map((param) => entry(param, ', frozen')),
-    ...buffers.map((buffer) => entry(buffer)),
+    ...buffers.map((buffer) => entry(buffer, sharing.has(buffer) ? ', shared memory' : '')),
   ];
 }
 
