@@ -3,9 +3,10 @@ import { CollectiveError, type Failure, groupClosed } from '../errors.ts';
 import type { Group } from '../group/group.ts';
 import { nameOf } from '../group/members/subgroups.ts';
 import { checkGroup } from '../options/check-group.ts';
-import { shown, wrongOption } from '../options/errors.ts';
+import { foreignMember, shown, wrongOption } from '../options/errors.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
 import type { MeshOptions } from '../options/mesh-options.ts';
+import { refusingMembers } from '../options/not-awaited.ts';
 import { meshClosed, unknownAxis } from './errors.ts';
 import {
   type AxisSize,
@@ -104,6 +105,12 @@ async function closeAll(groups: readonly Group[]): Promise<void> {
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }
 
+const notAwaited = refusingMembers(
+  { what: 'grid', call: 'mesh()', names: ['group', 'shape', 'at'] },
+  Mesh.prototype,
+  (member, fault) => new CollectiveError(foreignMember(member, fault), null),
+);
+
 /**
  * Puts the ranks of a group on named axes, of which the last varies fastest, and makes a group for each line along
  * an axis and for each combination in `flat`. Collective over the group; all ranks pass the same. All groups are made
@@ -116,7 +123,7 @@ async function closeAll(groups: readonly Group[]): Promise<void> {
  * await grid.axis('tp').allReduce(x);
  * ```
  */
-export async function mesh<
+export function mesh<
   const Axes extends { readonly [axis: string]: AxisSize },
   const Flat extends { readonly [name: string]: readonly (keyof Axes & string)[] } = Record<never, never>,
 >(
@@ -124,6 +131,14 @@ export async function mesh<
   axes: Axes,
   options: MeshOptions<Flat> = {},
 ): Promise<Mesh<keyof Axes & string, keyof Flat & string>> {
+  return notAwaited(make(group, axes, options));
+}
+
+async function make<Axes extends string, Flat extends string>(
+  group: Group,
+  axes: { readonly [axis: string]: AxisSize },
+  options: MeshOptions<{ readonly [name: string]: readonly string[] }>,
+): Promise<Mesh<Axes, Flat>> {
   checkGroup('mesh', group);
   if (group.isClosed) throw errorIn(group, groupClosed('mesh'));
   const calls = { error: (failure: Failure) => errorIn(group, failure) };
@@ -153,5 +168,5 @@ export async function mesh<
     await Promise.allSettled([...lines.values()].map((made) => made.close()));
     throw error;
   }
-  return new Mesh(group, shape as PerAxis<keyof Axes & string>, lines);
+  return new Mesh(group, shape as PerAxis<Axes>, lines);
 }

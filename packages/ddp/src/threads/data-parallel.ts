@@ -1,7 +1,8 @@
 // Data-parallel training on threads of one process, in one line: the rest of a program for one process stays as it is.
 import { availableParallelism } from 'node:os';
-import type { Group } from '@ringwise/collectives';
+import { type Group, refusingMembers } from '@ringwise/collectives';
 import { checkInteger, checkOptions } from '../check.ts';
+import { badOptions } from '../errors.ts';
 import { type DistributedDataParallel, ddp } from '../wrapper/ddp.ts';
 import type { MethodOf } from '../wrapper/delegate.ts';
 import { type GradParamSource, paramsOf } from '../wrapper/grad-param.ts';
@@ -58,6 +59,12 @@ export class DataParallel<M = unknown> {
   }
 }
 
+const notAwaited = refusingMembers(
+  { what: 'model', call: 'dataParallel()', names: ['forward', 'module', 'group'] },
+  DataParallel.prototype,
+  badOptions,
+);
+
 /**
  * Makes a model data-parallel on threads of this process, as nn.DataParallel does. Starts threads that run the same
  * program from its beginning, each with its own copy of the model. `forward` then divides a batch among the threads and
@@ -79,9 +86,16 @@ export class DataParallel<M = unknown> {
  * await model.close();
  * ```
  */
-export async function dataParallel<M extends GradParamSource>(
+export function dataParallel<M extends GradParamSource>(
   model: M,
   options: DataParallelOptions = {},
+): Promise<DataParallel<M>> {
+  return notAwaited(start(model, options));
+}
+
+async function start<M extends GradParamSource>(
+  model: M,
+  options: DataParallelOptions,
 ): Promise<DataParallel<M>> {
   checkOptions('dataParallel', options, { known: ['threads', 'program'] });
   const { threads = availableParallelism(), program } = options;

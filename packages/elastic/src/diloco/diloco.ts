@@ -7,7 +7,7 @@
 // rank has the sum and has changed nothing), applied. #pending has the started ones, in order. The rest of the work of
 // a call is stored in #toStart and #pending, so that it continues where it stopped after a change of the group.
 import { createHash } from 'node:crypto';
-import { CollectiveError, type Group } from '@ringwise/collectives';
+import { CollectiveError, type Group, refusingMembers } from '@ringwise/collectives';
 import {
   buffersSymbol,
   type DistributedDataParallel,
@@ -19,6 +19,7 @@ import {
   gradParamsSymbol,
   type StateBuffer,
 } from '@ringwise/ddp';
+import { badOptions } from '../errors.ts';
 import type { Change, Membership, Progress } from '../membership/membership.ts';
 import { Average } from './average.ts';
 import {
@@ -437,6 +438,12 @@ export class DiLoCo<M = unknown> {
   }
 }
 
+const notAwaited = refusingMembers(
+  { what: 'outer', call: 'diloco()', names: ['module', 'plan'] },
+  DiLoCo.prototype,
+  badOptions,
+);
+
 /**
  * Makes ranks train a model separately and average it every few steps (LocalSGD, DiLoCo). `source` is a model that
  * offers its trainable parameters (`Symbol.for('ringwise.gradParams')`), or a list of these: float32 in host memory.
@@ -461,7 +468,11 @@ export class DiLoCo<M = unknown> {
  * await outer.step({ samples: 32 }); // averages in every 100th step
  * ```
  */
-export async function diloco<M extends Source>(source: M, options: DilocoOptions<M>): Promise<DiLoCo<M>> {
+export function diloco<M extends Source>(source: M, options: DilocoOptions<M>): Promise<DiLoCo<M>> {
+  return notAwaited(start(source, options));
+}
+
+async function start<M extends Source>(source: M, options: DilocoOptions<M>): Promise<DiLoCo<M>> {
   const made = new DiLoCo(source, optionsOf(options));
   await made.begin();
   return made;

@@ -1,5 +1,7 @@
 // Joins a job: as a founding member if it has no view yet, otherwise as a later member that the present members admit.
+import { refusingMembers } from '@ringwise/collectives';
 import type { Store } from '@ringwise/store';
+import { badOptions } from '../errors.ts';
 import { Chain } from './chain.ts';
 import { connect } from './connect.ts';
 import { Driver } from './driver.ts';
@@ -22,6 +24,12 @@ export interface JobAccess {
   readonly joinTimeoutMs: number;
 }
 
+const notAwaited = refusingMembers(
+  { what: 'membership', call: 'joinMembership()', names: [] },
+  Session.prototype,
+  badOptions,
+);
+
 /**
  * Joins the members of an elastic job. Resolves when this process is connected with them: as a founding member when all
  * founding members have come, or later after a vote of the members. Rejects with ERR_ELASTIC_TOO_FEW if that does not
@@ -34,8 +42,8 @@ export interface JobAccess {
  * await membership.close();
  * ```
  */
-export async function joinMembership(options: MembershipOptions = {}): Promise<Membership> {
-  return await joinJob(options, async () => {});
+export function joinMembership(options: MembershipOptions = {}): Promise<Membership> {
+  return notAwaited(joinJob(options, async () => {}));
 }
 
 /** Does the same as joinMembership(), but awaits `prepare` before the members know of this process. */

@@ -31,6 +31,18 @@ describe('the layout of a mesh', () => {
 });
 
 describe('mesh()', () => {
+  it('gives a promise, which is no mesh', async () => {
+    const [group] = loopbackGroups(1);
+    const pending = mesh(group!, { dp: 1 });
+    const grid = pending as unknown as { axis: unknown; at: unknown };
+    const sentence = (member: string) =>
+      `grid.${member}: mesh() gives a promise, which was not awaited; expected const grid = await mesh().`;
+    expect(() => grid.axis).toThrow(sentence('axis'));
+    expect(() => grid.at).toThrow(sentence('at'));
+    await (await pending).close();
+    await group!.close();
+  });
+
   it('gives each line of 2 × 3 ranks a group, and combinations too', async () => {
     const groups = loopbackGroups(6, { name: 'world', timeoutMs: 60_000 });
     const grids = await all(groups, (group) =>

@@ -7,6 +7,18 @@ import { flat, makeNet, setEach } from '../../support/net.ts';
 
 const sgd = (params: ConstructorParameters<typeof SGD>[0]) => new SGD(params, { lr: 0.7, momentum: 0.9 });
 
+it('gives a promise, which is no outer optimizer', async () => {
+  await onRanks(1, async (group) => {
+    const pending = diloco(makeNet(), { group, every: 1, outer: 'average' });
+    const outer = pending as unknown as { step: unknown; plan: unknown };
+    const sentence = (member: string) =>
+      `outer.${member}: diloco() gives a promise, which was not awaited; expected const outer = await diloco().`;
+    expect(() => outer.step).toThrow(sentence('step'));
+    expect(() => outer.plan).toThrow(sentence('plan'));
+    await (await pending).close();
+  });
+});
+
 describe('diloco', () => {
   const wrong: Record<string, readonly [options: object, message: string]> = {
     'a misspelled option': [{ evry: 2 }, "diloco: unknown option 'evry'; did you mean 'every'."],
