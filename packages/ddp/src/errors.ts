@@ -266,6 +266,11 @@ export function unfinished(where: string, rank: number): DdpError {
   return new DdpError('ERR_DDP_UNFINISHED', message, { ranks: [rank] });
 }
 
+export function noSyncNotAwaited(where: string, rank: number): DdpError {
+  const message = `${where}: noSync() has given a promise on rank ${rank} that is not settled and was not awaited, so gradients would be accumulated and not averaged; expected await model.noSync(…). Await it, or pass a function that is not async.`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
+}
+
 export function notModules(): DdpError {
   return invalidArgument('convertSyncBatchNorm', 'a model with modules()', 'an object without');
 }

@@ -30,6 +30,7 @@ import { BucketList } from './bucket-list.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
 import { apart, broadcasts, carrier } from './memory.ts';
+import { Pauses } from './pauses.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
 import { StepWeights } from './step-weights.ts';
@@ -87,8 +88,7 @@ export class Reducer {
   /** The wait for the averages of the running backward, which all calls share; null while no call waits. */
   #settling: Promise<void> | null = null;
   #hasWarned = false;
-  /** The calls of noSync() that run. */
-  readonly #pauses = new Set<object>();
+  readonly #pauses = new Pauses();
   #averages = 0;
   #weighting: Weighting | null = null;
   /** The lowest rank that had data in the last reduction with weights or join(). */
@@ -136,7 +136,8 @@ export class Reducer {
   ready(index: number, backward?: object): void {
     this.#checkOpen('backward');
     this.#usage.mark(index);
-    if (this.#pauses.size > 0) return;
+    this.#pauses.checkAwaited('backward', this.#group.rank);
+    if (this.#pauses.any) return;
     this.#orFail(() => {
       const isOther = this.#phase === 'backward' && this.#isOther(backward);
       if (this.#phase === 'reducing' || isOther) throw unfinished('backward', this.#group.rank);
@@ -179,6 +180,7 @@ export class Reducer {
    * running.
    */
   async finish(): Promise<void> {
+    this.#pauses.checkAwaited('finish', this.#group.rank);
     if (this.#phase === 'idle') return;
     this.#isFinishing = true;
     this.#endBackward();
@@ -198,21 +200,7 @@ export class Reducer {
     checkFunction('noSync', fn, 'a function, in which gradients accumulate');
     this.#checkOpen('noSync');
     this.checkIdle('noSync');
-    const call = {};
-    this.#pauses.add(call);
-    const resume = () => void this.#pauses.delete(call); // does nothing after rebind(), which ends all calls
-    let result: T;
-    try {
-      result = fn();
-    } catch (error) {
-      resume();
-      throw error;
-    }
-    if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function') {
-      return Promise.resolve(result).finally(resume) as T;
-    }
-    resume();
-    return result;
+    return this.#pauses.during(fn);
   }
 
   /**
@@ -428,7 +416,7 @@ export class Reducer {
     const { version } = this.#buckets;
     recording.onRun(() => {
       if (this.#buckets.version !== version) throw closed('a captured step');
-      if (this.#pauses.size > 0) throw capturedAverage(rank);
+      if (this.#pauses.any) throw capturedAverage(rank);
       this.checkIdle('a captured step');
       return () => {};
     });

@@ -182,7 +182,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   /**
    * Runs `fn`, during which gradients accumulate on this rank and nothing is sent. The next backward after it
    * averages the accumulated gradients. Call backward inside `fn`. Returns the result of `fn`. If that is a
-   * promise, all backwards of this model count as inside until it settles.
+   * promise, await it: all backwards of this model count as inside until it settles.
    *
    * @example
    * ```ts

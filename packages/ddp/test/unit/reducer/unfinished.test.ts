@@ -37,3 +37,38 @@ it('warns of a backward that is not finished in its turn', async () => {
 it('does not warn if finish() was called', async () => {
   expect(await warningsOf(true)).toEqual([]);
 });
+
+it('refuses to average while a noSync() runs that was not awaited', async () => {
+  const outcomes = await onRanks(2, async (group) => {
+    const net = new TinyMlp(1);
+    const model = await ddp(net, { group });
+    const backward = () => {
+      net.loss(group.rank, 1);
+      net.autograd.backward();
+    };
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const pending = model.noSync(async () => {
+      backward();
+      await ended;
+    });
+    const sentence = (where: string) =>
+      `${where}: noSync() has given a promise on rank ${group.rank} that is not settled and was not awaited`;
+    expect(backward).toThrow(sentence('backward'));
+    await expect(model.finish()).rejects.toThrow(sentence('finish'));
+    end();
+    await pending;
+    backward();
+    await model.finish();
+    await model.noSync(async () => {
+      await turn();
+      backward();
+      await model.finish(); // averages nothing inside noSync
+    });
+    model.close();
+    return model.averages;
+  });
+  expect(values(outcomes)).toEqual([1, 1]);
+});
