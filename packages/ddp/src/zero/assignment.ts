@@ -53,25 +53,35 @@ function acrossHosts(hosts: readonly (readonly number[])[]): number[] {
  * whose state each rank has now. A parameter whose state no rank has is in no transfer; lostOf() names it.
  */
 export function movesOf(held: readonly (readonly number[])[], { owned, copied }: Assignment): Move[] {
+  const holdersBy = holdersOf(held);
   return owned.flatMap((own, to) =>
-    [...own, ...copied[to]!]
-      .filter((position) => !held[to]!.includes(position))
-      .flatMap((position) => {
-        const holders = holdersOf(held, position);
-        return holders.length > 0 ? [{ position, from: holders[to % holders.length]!, to }] : [];
-      }),
+    [...own, ...copied[to]!].flatMap((position) => {
+      const holders = holdersBy.get(position) ?? [];
+      if (holders.length === 0 || holders.includes(to)) return [];
+      return [{ position, from: holders[to % holders.length]!, to }];
+    }),
   );
 }
 
-/** Returns the ranks that have the state of a parameter. */
-export const holdersOf = (held: readonly (readonly number[])[], position: number): number[] =>
-  [...held.keys()].filter((rank) => held[rank]!.includes(position));
+/** Returns the ranks that have the state of a parameter, ascending, by its position. */
+export function holdersOf(held: readonly (readonly number[])[]): Map<number, number[]> {
+  const holders = new Map<number, number[]>();
+  for (const [rank, positions] of held.entries())
+    for (const position of new Set(positions)) {
+      const known = holders.get(position);
+      if (known === undefined) holders.set(position, [rank]);
+      else known.push(rank);
+    }
+  return holders;
+}
 
 /** Returns the parameters, of `count`, whose state no rank has. */
-export const lostOf = (held: readonly (readonly number[])[], count: number): number[] =>
-  Array.from({ length: count }, (_, position) => position).filter(
-    (position) => holdersOf(held, position).length === 0,
+export function lostOf(held: readonly (readonly number[])[], count: number): number[] {
+  const holders = holdersOf(held);
+  return Array.from({ length: count }, (_, position) => position).filter(
+    (position) => !holders.has(position),
   );
+}
 
 function assign(counts: readonly number[], ranks: number): number[][] {
   const shards = Array.from({ length: ranks }, (): number[] => []);

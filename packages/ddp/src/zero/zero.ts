@@ -263,7 +263,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     const lost = lostOf(held, this.params.length);
     if (lost.length > 0) throw stateLost(lost, this.params.length, this.copies);
     if (claims.some(({ owes }) => owes)) {
-      const roots = this.params.map((_, position) => holdersOf(held, position)[0]!);
+      const holders = holdersOf(held);
+      const roots = this.params.map((_, position) => holders.get(position)![0]!);
       await runAwaiting(
         Array.from({ length: group.size }, (_, root) => {
           const values = this.params.filter((_, position) => roots[position] === root).map(sendable);
