@@ -40,6 +40,10 @@ export function memoryOf(operation: Operation): BufferView | null {
   }
 }
 
+/** Returns whether the program has transferred a buffer of the operation away since the call. */
+export const hasDetached = (operation: Operation): boolean =>
+  buffersOf(operation).some(({ host, count }) => host !== null && count > 0 && host.byteLength === 0);
+
 /** Returns all buffers that an operation has on this rank. */
 export function buffersOf(operation: Operation): readonly BufferView[] {
   switch (operation.verb) {

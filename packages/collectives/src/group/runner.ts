@@ -7,11 +7,10 @@ import type { FlightEntry } from '../flight/entry.ts';
 import { FlightRecorder } from '../flight/recorder.ts';
 import { textOfMissingRanks } from '../verbs/monitored-barrier.ts';
 import type { Admission } from './admission.ts';
-import type { BufferView } from './buffer.ts';
 import { callSite, inCallAt } from './call-site.ts';
 import { addCallSite } from './caller-line.ts';
 import { type CapturedStep, CapturedSteps, captureNow } from './captured.ts';
-import { buffersOf } from './operation-memory.ts';
+import { hasDetached } from './operation-memory.ts';
 import { CallQueue } from './queue.ts';
 import type { GroupState } from './state.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
@@ -123,7 +122,8 @@ export class Runner {
         settle(error && this.#failedLater(error, operation, name), source);
       };
       if (captureNow() !== null) return this.#captured.add(operation, ended);
-      if (isInTurn && buffersOf(operation).some(isDetached))
+      // Native code would read the memory at address 0, which ends the process.
+      if (isInTurn && hasDetached(operation))
         throw this.#state.error(detachedBeforeTurn(name, operation.seq, this.#state.rank));
       return this.#backend.start(operation, ended);
     } catch (error) {
@@ -219,9 +219,6 @@ const isFoundByAll: ReadonlySet<CollectiveCode> = new Set([
   'ERR_COLL_ABORTED',
   'ERR_COLL_CLOSED',
 ]);
-
-/** Native code would read the memory at address 0, which ends the process. */
-const isDetached = ({ host, count }: BufferView) => host !== null && count > 0 && host.byteLength === 0;
 
 function isOf(error: CollectiveError, { verb, seq }: Operation): boolean {
   return error.verb === verb && error.seq === seq;

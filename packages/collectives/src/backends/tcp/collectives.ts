@@ -2,7 +2,8 @@
 // together with its data if they are short. A collective begins when all earlier ones have ended here and all
 // ranks have posted the same signature; until then no buffer is touched.
 import type { AllToAll, CollectiveOperation, Settle } from '../../backend.ts';
-import { type Failure, mismatch, peerLost } from '../../errors.ts';
+import { detachedBeforeTurn, type Failure, mismatch, peerLost } from '../../errors.ts';
+import { hasDetached } from '../../group/operation-memory.ts';
 import { signatureOf } from '../../group/signature.ts';
 import { expectedFrom, sentTo } from '../arithmetic/execute.ts';
 import { type Carrier, Execution, isInline } from './execution.ts';
@@ -84,6 +85,7 @@ export class Collectives {
     const [first] = this.#called;
     // The sender may be ahead: it has ended a collective that still runs here.
     if (this.#running === null || first === undefined || id !== idOf(first.entry.operation)) return 0;
+    if (this.#failsDetached(first.entry.operation)) return bytes.length;
     return this.#running.accept(from, stream, bytes);
   }
 
@@ -134,6 +136,7 @@ export class Collectives {
     }
     if (operation.verb === 'allToAll' && !this.#agreeInPairs(first, posts)) return;
     this.#posts.delete(operation.seq);
+    if (this.#failsDetached(operation)) return;
     const { rank, pending } = this.#context;
     const execution = new Execution(operation, first.plan, rank, posts, this.#context, () => {
       this.#called.shift();
@@ -147,6 +150,13 @@ export class Collectives {
     if (this.#running !== execution) return;
     for (const other of this.#others) this.#context.resume(other);
     if (this.#running === execution) this.checkLost();
+  }
+
+  /** Fails the group and returns true if the program has transferred a buffer of the operation away. */
+  #failsDetached(operation: CollectiveOperation): boolean {
+    if (!hasDetached(operation)) return false;
+    this.#context.fail(detachedBeforeTurn(operation.verb, operation.seq, this.#context.rank));
+    return true;
   }
 
   #isRunning(operation: CollectiveOperation): boolean {

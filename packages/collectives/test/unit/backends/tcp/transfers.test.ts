@@ -55,6 +55,28 @@ it.each(['float32', 'bfloat16'] as const)(
   },
 );
 
+it.each([8, 100_000])(
+  'names a rank that transfers a buffer of %i elements before the call has ended',
+  async (count) => {
+    for (const guilty of [[1], [0, 1]]) {
+      const groups = await tcpGroups(2);
+      const works = groups.map((group) => group.broadcast(new Float64Array(count), { root: 0 }));
+      const buffers = groups.map(() => new Float64Array(count));
+      const later = groups.map((group) => group.allReduce(buffers[group.rank]!));
+      for (const rank of guilty)
+        structuredClone(buffers[rank]!.buffer, { transfer: [buffers[rank]!.buffer] });
+      await Promise.allSettled(works);
+      const outcomes = await Promise.allSettled(later);
+      for (const rank of guilty) {
+        const { reason } = outcomes[rank] as PromiseRejectedResult;
+        expect(reason).toMatchObject({ code: 'ERR_COLL_SYSTEM' });
+        expect(reason.message).toMatch(/rank [01] has detached a buffer of the call before its turn came/);
+      }
+      await onAll(groups, (group) => group.close().catch(() => {}));
+    }
+  },
+);
+
 it('Sync verbs cannot block, and say so only while the group is open', async () => {
   const [group] = await tcpGroups(1);
   expect(() => group!.barrierSync()).toThrow(expect.objectContaining({ code: 'ERR_COLL_UNSUPPORTED' }));
