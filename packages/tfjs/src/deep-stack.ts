@@ -4,12 +4,12 @@ const frames = 50;
 
 /**
  * Captures the present stack for `holder.stack`, without `above` and the functions that it called. A larger limit of
- * the program, or a limit of 0, holds.
+ * the program, or a limit of 0, holds, and so does that of a frozen Error, as under --frozen-intrinsics.
  */
 export function captureDeeply(holder: object, above: unknown): void {
   const { stackTraceLimit } = Error;
   const isRaised = stackTraceLimit > 0 && stackTraceLimit < frames;
-  if (isRaised) Error.stackTraceLimit = frames;
+  if (isRaised) Reflect.set(Error, 'stackTraceLimit', frames);
   Error.captureStackTrace(holder, above as new () => Error);
-  if (isRaised) Error.stackTraceLimit = stackTraceLimit;
+  if (isRaised) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
 }

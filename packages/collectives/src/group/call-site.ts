@@ -58,14 +58,16 @@ function callerOf(entry: unknown): NodeJS.CallSite | undefined {
   const { stackTraceLimit, prepareStackTrace } = Error;
   const holder: { stack?: NodeJS.CallSite[] } = {};
   try {
-    Error.stackTraceLimit = maxFrames;
-    Error.prepareStackTrace = (_, sites) => sites;
+    // Reflect.set does nothing where Error is frozen, as by --frozen-intrinsics; the stack is then a text.
+    Reflect.set(Error, 'stackTraceLimit', maxFrames);
+    Reflect.set(Error, 'prepareStackTrace', (_: Error, sites: NodeJS.CallSite[]) => sites);
     Error.captureStackTrace(holder, entry as (...args: never) => unknown);
-    const sites = (holder.stack ?? []).filter((site) => sourceOf(site) !== null);
+    if (!Array.isArray(holder.stack)) return undefined;
+    const sites = holder.stack.filter((site) => sourceOf(site) !== null);
     return sites.find((site) => !sourceOf(site)!.isOurs) ?? sites[0];
   } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-    Error.prepareStackTrace = prepareStackTrace;
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+    Reflect.set(Error, 'prepareStackTrace', prepareStackTrace);
   }
 }
 

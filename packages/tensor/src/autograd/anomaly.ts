@@ -42,9 +42,9 @@ function nonFinite(shape: readonly number[], values: Strided): number | null {
 /** Returns an error with the stack of the caller, up to 100 frames, because layers call layers. */
 export function siteOf(name: string): Error {
   const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 100;
+  Reflect.set(Error, 'stackTraceLimit', 100);
   const site = new Error(name);
-  Error.stackTraceLimit = limit;
+  Reflect.set(Error, 'stackTraceLimit', limit);
   return site;
 }
 

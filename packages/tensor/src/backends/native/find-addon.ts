@@ -88,10 +88,10 @@ function glibcVersion(): string | null {
   const { excludeNetwork } = report;
   const { stackTraceLimit } = Error;
   report.excludeNetwork = true;
-  Error.stackTraceLimit = 0;
+  Reflect.set(Error, 'stackTraceLimit', 0);
   const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
   report.excludeNetwork = excludeNetwork;
-  Error.stackTraceLimit = stackTraceLimit;
+  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
   return header.glibcVersionRuntime ?? null;
 }
 

@@ -21,9 +21,9 @@ export const callersPlace = (): string => callersStack().split('\n', 1)[0]!;
 /** Returns the stack from the call into this package outwards, one frame per line. */
 function callersStack(): string {
   const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = mostFrames;
+  Reflect.set(Error, 'stackTraceLimit', mostFrames);
   const lines = new Error('stack').stack?.split('\n').slice(1) ?? [];
-  Error.stackTraceLimit = limit;
+  Reflect.set(Error, 'stackTraceLimit', limit);
   const outside = lines.findIndex((line) => !ownFolders.some((folder) => line.includes(folder)));
   return lines
     .slice(Math.max(outside, 0))
