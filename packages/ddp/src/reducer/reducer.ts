@@ -34,7 +34,7 @@ import { Pauses } from './pauses.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
 import { StepWeights } from './step-weights.ts';
-import { warnUnfinished } from './unfinished.ts';
+import { afterTurn, finishing, warnUnfinished } from './unfinished.ts';
 import { Usage } from './usage.ts';
 import { Participation, type Weighting } from './weighting.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
@@ -164,7 +164,7 @@ export class Reducer {
     this.#endBackward();
     if (!this.#group.supports.sync) {
       // The program goes on in this turn; if it awaits finish(), it has called it by the next one.
-      setImmediate(() => {
+      afterTurn(this.#group, () => {
         if (this.#phase !== 'reducing' || this.#isFinishing || this.#hasWarned) return;
         this.#hasWarned = true;
         warnUnfinished(this.#group.backend);
@@ -184,7 +184,7 @@ export class Reducer {
     if (this.#phase === 'idle') return;
     this.#isFinishing = true;
     this.#endBackward();
-    await this.#settled();
+    await finishing(this.#group, this.#settled());
   }
 
   /** Aborts the group on all ranks with `error` and throws it. For errors in the middle of a backward. */
