@@ -2,6 +2,7 @@
 // ops/ and which every entry of the package imports. So operations can import this file, and it imports none of them.
 import type { Strided } from '../backends/operands.ts';
 import type { Device, DeviceName } from '../device/device.ts';
+import { copySymbol } from '../errors/tensor-error.ts';
 import { track } from './context.ts';
 import type { DType } from './dtype.ts';
 import { isDense, type Layout } from './layout.ts';
@@ -391,6 +392,8 @@ export class Tensor extends GradTensor<Tensor> {
     return viewAs(this, this.shape, this.strided);
   }
 }
+// Not a member of the class, so that declarations do not have it.
+Object.defineProperty(Tensor.prototype, copySymbol, { value: true });
 
 /**
  * Returns a tensor that belongs to the innermost open scope. Takes ownership of one reference of `storage`. @internal

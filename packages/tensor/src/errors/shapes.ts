@@ -1,6 +1,7 @@
 // Errors about shapes.
 import type { DType } from '../core/dtype.ts';
 import {
+  almostTensor,
   argument,
   dtypeError,
   type Shape,
@@ -41,10 +42,11 @@ export const floatIntoInteger = (op: string, from: DType, to: DType): TensorErro
     `${op}: the result is ${from}, and the tensor is ${to}. Use the operation without underscore, or to().`,
   );
 
-export const notATensor = (op: string, got: unknown): TensorError =>
-  argument(
-    `${op}: expected a tensor or a number, got ${got === null ? 'null' : Array.isArray(got) ? 'an array' : typeof got}.`,
-  );
+export const notATensor = (op: string, got: unknown): TensorError => {
+  const almost = typeof got === 'object' && got !== null ? almostTensor(got) : null;
+  const kind = almost ?? (got === null ? 'null' : Array.isArray(got) ? 'an array' : typeof got);
+  return argument(`${op}: expected a tensor or a number, got ${kind}.`);
+};
 
 export const badDim = (op: string, dim: number, rank: number): TensorError =>
   rank === 0

@@ -46,9 +46,15 @@ export const autograd = (message: string): TensorError => new TensorError('ERR_T
 
 const mostShown = 8;
 
+/** Is in every tensor of this copy of the package. A program may have several copies, which npm has not merged. */
+export const copySymbol = Symbol('ringwise.copy');
+const rowsSymbol = Symbol.for('ringwise.rows');
+
 /** Describes what is often passed in place of a tensor and says how to get one of it; null for everything else. */
 export function almostTensor(value: object): string | null {
   if (value instanceof Promise) return 'a promise, which needs an await';
+  if (rowsSymbol in value && !(copySymbol in value))
+    return 'a tensor of another copy of @ringwise/tensor, of which a program needs one (npm ls @ringwise/tensor lists them)';
   if (ArrayBuffer.isView(value) && !(value instanceof DataView))
     return `a ${value.constructor.name}, of which fromHost(array, shape) makes a tensor`;
   if ('shape' in value && 'data' in value && ArrayBuffer.isView(value.data))
