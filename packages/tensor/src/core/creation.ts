@@ -20,8 +20,10 @@ import {
   badArange,
   badHostArray,
   badOption,
+  lostMemory,
   onlyPinnedOnHost,
   raggedData,
+  resizableMemory,
   unknownData,
   unknownDtype,
   wrongCount,
@@ -32,7 +34,7 @@ import { type Value, writer } from './element.ts';
 import { hostNumbers } from './host-numbers.ts';
 import { adopt, allocatePinned, pinnedArray } from './memory/storage.ts';
 import type { CreationOptions } from './op-options.ts';
-import { checkedShape, countOf, type Shape } from './shape.ts';
+import { checkedShape, countOf, mostDims, type Shape } from './shape.ts';
 import { created, type Tensor, empty as unset } from './tensor.ts';
 
 /** The typed arrays that a tensor may be made from. */
@@ -104,8 +106,8 @@ interface Flat {
   dtype: DType;
 }
 
-/** Flattens nested arrays into `flat` and returns their shape. */
-function flattenNested(data: unknown, flat: Flat): number[] {
+/** Flattens nested arrays into `flat` and returns their shape. `depth` is the number of arrays around `data`. */
+function flattenNested(data: unknown, flat: Flat, depth = 0): number[] {
   if (typeof data === 'boolean') {
     flat.values.push(Number(data));
     return [];
@@ -117,9 +119,11 @@ function flattenNested(data: unknown, flat: Flat): number[] {
     return [];
   }
   if (!Array.isArray(data)) throw unknownData(data);
+  // An array that contains itself has no end.
+  if (depth === mostDims) throw badOption('tensor: data', `at most ${mostDims} nested arrays`, 'more');
   let inner: number[] | null = null;
   for (const item of data) {
-    const shape = flattenNested(item, flat);
+    const shape = flattenNested(item, flat, depth + 1);
     if (inner !== null && (inner.length !== shape.length || inner.some((size, d) => size !== shape[d]))) {
       throw raggedData(inner, shape);
     }
@@ -159,6 +163,7 @@ export function tensor(
   checkOptions('tensor', options, tensorOptions);
   const flat: Flat = { values: [], dtype: 'bool' };
   const isArray = isTypedArray(data);
+  if (isArray) checkAttached('tensor', data);
   let shape: Shape = isArray ? [data.length] : flattenNested(data, flat);
   const values = isArray ? data : flat.values;
   const found = isArray ? naturalDtype(data) : values.length === 0 ? 'float32' : flat.dtype;
@@ -174,10 +179,21 @@ export function tensor(
   return finish(out, options);
 }
 
+/** Throws if the memory of an array was transferred: the array is empty then. */
+function checkAttached(op: string, array: ArrayBufferView): void {
+  if (array.byteLength > 0) return;
+  try {
+    new Uint8Array(array.buffer); // ArrayBuffer.prototype.detached is missing on Node 20
+  } catch {
+    throw lostMemory(op);
+  }
+}
+
 /**
  * Makes a tensor over the memory of `array` without a copy: writes to one are visible in the other. The caller must not
  * transfer the array's buffer before the tensor and its views are disposed. `dtype` selects bfloat16 for a Uint16Array,
- * which otherwise holds float16, and bool for a Uint8Array.
+ * which otherwise holds float16, and bool for a Uint8Array. Throws for a resizable buffer, whose memory could be taken
+ * away from a kernel.
  */
 export function fromHost(
   array: HostArray,
@@ -189,6 +205,8 @@ export function fromHost(
   if (dtype === undefined || !(array instanceof dtypeInfo[checkedDtype('fromHost', dtype)].array)) {
     throw badHostArray(array, dtype);
   }
+  checkAttached('fromHost', array);
+  if ((array.buffer as { readonly resizable?: boolean }).resizable === true) throw resizableMemory();
   const own = checkedShape('fromHost', shape);
   if (countOf(own) !== array.length) throw wrongCount('fromHost', own, array.length);
   return created(adopt(dtype, array), own);

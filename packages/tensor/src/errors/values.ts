@@ -59,6 +59,18 @@ export const badHostArray = (array: unknown, dtype: DType | undefined): TensorEr
   return argument(`fromHost: ${name} does not hold ${held}. Use tensor(), which copies and converts.`);
 };
 
+/** Error for an array without memory. */
+export const lostMemory = (op: string): TensorError =>
+  argument(
+    `${op}: the memory of the array was transferred, so the array is empty. Copy it before the transfer.`,
+  );
+
+/** Error for an array in memory that can shrink. */
+export const resizableMemory = (): TensorError =>
+  argument(
+    'fromHost: the array is in a resizable ArrayBuffer; expected memory of a fixed length. Use tensor(), which copies.',
+  );
+
 export const notDense = (shape: Shape): TensorError =>
   argument(
     `buffer: the tensor ${show(shape)} is not dense in memory. Use contiguous(), which copies, and copy the result back.`,

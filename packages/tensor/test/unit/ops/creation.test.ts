@@ -63,6 +63,19 @@ describe('tensor', () => {
     expect(tensor([1n, 2n], { dtype: 'float32', shape: [2, 1] }).toArray()).toEqual([[1], [2]]);
   });
 
+  test('refuses an array that contains itself, and more nested arrays than a tensor has dimensions', () => {
+    const endless: unknown[] = [];
+    endless.push(endless);
+    expect(() => tensor(endless as number[])).toThrow('tensor: data: expected at most 16 nested arrays');
+    const nested = (depth: number): number[] => {
+      let data: unknown = 1;
+      for (let i = 0; i < depth; i++) data = [data];
+      return data as number[];
+    };
+    expect(tensor(nested(16)).rank).toBe(16);
+    expect(codeOf(() => tensor(nested(17)))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
   test('refuses ragged arrays, other data and counts that do not fit', () => {
     expect(() => tensor([[1, 2], [3]])).toThrow('tensor: nested arrays differ in shape: [2] beside [1].');
     expect(codeOf(() => tensor([1, [2]] as never))).toBe('ERR_TENSOR_SHAPE');
@@ -74,6 +87,18 @@ describe('tensor', () => {
 });
 
 describe('fromHost', () => {
+  test('refuses memory that can be taken away, and arrays whose memory was transferred', () => {
+    // @ts-expect-error The compiler's library does not know resizable buffers.
+    const resizable = new Float32Array(new ArrayBuffer(16, { maxByteLength: 64 }));
+    expect(() => fromHost(resizable)).toThrow('fromHost: the array is in a resizable ArrayBuffer');
+    expect(tensor(resizable).shape).toEqual([4]);
+    const sent = Float32Array.of(1, 2);
+    structuredClone(sent, { transfer: [sent.buffer] });
+    for (const make of [() => fromHost(sent), () => tensor(sent)])
+      expect(make).toThrow('the memory of the array was transferred');
+    expect(fromHost(new Float32Array(0)).shape).toEqual([0]);
+  });
+
   test('shares memory with the array in both directions', () => {
     const array = Float32Array.of(1, 2, 3, 4);
     const a = fromHost(array, [2, 2]);
