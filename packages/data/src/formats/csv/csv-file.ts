@@ -87,6 +87,15 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     const hasHeader = header === undefined && this.#offsets.length > 1;
     const names = header ?? (hasHeader ? this.#parseRecords([0])[0]! : []);
     if (hasHeader) this.#offsets = this.#offsets.subarray(1);
+    // Otherwise such a file, whose only record is the header, would be a data set without samples.
+    if (hasHeader && names.some((name) => /\r(?!\n)/.test(name)))
+      throw this.#bad(
+        -1,
+        ['lines end with \\r alone', 'lines that end with \\n or \\r\\n', '\\r in the header'],
+        {
+          next: 'Convert the line ends.',
+        },
+      );
     this.#width = names.length;
     this.#columns = Object.entries(columns).map(([name, type]) => {
       const position = names.indexOf(name);

@@ -49,6 +49,15 @@ describe('CsvFile', () => {
     expect(all(file)).toEqual(names.map((name, x) => ({ x, name })));
   });
 
+  it('refuses lines that end with \\r alone, which would be one header', async () => {
+    const opened = open('x,name\r1,a\r2,b\r', { columns: { x: 'float64' } });
+    await expect(opened).rejects.toThrow(
+      'lines end with \\r alone; expected lines that end with \\n or \\r\\n',
+    );
+    using file = await open('x,"na\r\nme"\r\n1,a\r\n', { columns: { x: 'float64' } });
+    expect(all(file)).toEqual([{ x: 1 }]);
+  });
+
   it('takes names and delimiter from the options', async () => {
     using file = await open('1;a,b\n2;c\n', { ...xAndName, header: ['x', 'name'], delimiter: ';' });
     expect(all(file)).toEqual([
