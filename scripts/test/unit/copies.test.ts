@@ -21,6 +21,7 @@ it.each([
       'tensor/src/checks/foreign-members.ts',
       'collectives/src/options/foreign-members.ts',
       'ddp/src/foreign-members.ts',
+      'data/src/foreign-members.ts',
     ],
   ],
   [

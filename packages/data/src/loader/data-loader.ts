@@ -1,7 +1,17 @@
 import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
 import { originOf } from '../datasets/dataset-module.ts';
 import { mapArrays } from '../datasets/map-arrays.ts';
-import { noBatch, noLength, noOrigin, noState, notDataset, notSynchronous } from '../errors.ts';
+import {
+  noBatch,
+  noLength,
+  noOrigin,
+  noState,
+  notDataset,
+  notSynchronous,
+  unknownOptions,
+} from '../errors.ts';
+import { foreignLoaderMembers } from '../foreign-loader-members.ts';
+import { refuseForeign } from '../foreign-members.ts';
 import { isPromise } from '../maybe-promise.ts';
 import type { BatchSource } from '../samplers/batch-sampler.ts';
 import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
@@ -207,6 +217,10 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     if (!this.#batches) throw noState('an iterable data set');
     if (!isResumable(this.#batches)) throw noState('the batchSampler');
     return this.#batches;
+  }
+
+  static {
+    refuseForeign(DataLoader.prototype, 'DataLoader', unknownOptions, foreignLoaderMembers);
   }
 }
 

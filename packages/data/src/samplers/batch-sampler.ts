@@ -1,6 +1,8 @@
 import { checkInteger } from '../check.ts';
 import type { Indices } from '../datasets/dataset.ts';
-import { noLength, noState } from '../errors.ts';
+import { noLength, noState, unknownOptions } from '../errors.ts';
+import { foreignBatchSamplerMembers } from '../foreign-loader-members.ts';
+import { refuseForeign } from '../foreign-members.ts';
 import { checkedOptions, checkFlag, checkIterable, optionNames } from '../options.ts';
 import { inBatches } from './in-batches.ts';
 import { isResumable, type Resumable, type Sampler, type SamplerState } from './sampler.ts';
@@ -64,5 +66,9 @@ export class BatchSampler implements BatchSource, Resumable {
   #resumable(): Resumable {
     if (!isResumable(this.#sampler)) throw noState('its sampler');
     return this.#sampler;
+  }
+
+  static {
+    refuseForeign(BatchSampler.prototype, 'BatchSampler', unknownOptions, foreignBatchSamplerMembers);
   }
 }

@@ -6,7 +6,9 @@
 // in an epoch for any W.
 
 import { checkInteger } from '../check.ts';
-import { badState, notAState } from '../errors.ts';
+import { badState, notAState, unknownOptions } from '../errors.ts';
+import { foreignSamplerMembers } from '../foreign-loader-members.ts';
+import { refuseForeign } from '../foreign-members.ts';
 import { checkFlag } from '../options.ts';
 import type { Resumable, Sampler, SamplerState } from './sampler.ts';
 
@@ -119,6 +121,10 @@ export abstract class EpochSampler implements Sampler, Resumable {
   #share(positions: number): number {
     const share = positions / this.#replicas;
     return this.#dropLast ? Math.floor(share) : Math.ceil(share);
+  }
+
+  static {
+    refuseForeign(EpochSampler.prototype, 'sampler', unknownOptions, foreignSamplerMembers);
   }
 }
 

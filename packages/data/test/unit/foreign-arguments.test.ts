@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import {
   ArrayDataset,
+  BatchSampler,
   BlockRandomSampler,
   DataLoader,
   DistributedSampler,
@@ -73,6 +74,31 @@ test('a sampler of several ranks without the rank, or with a group', () => {
   failing(() => new Sampler(4, group), instead);
   failing(() => shard([1, 2], group as never), instead);
   failing(() => new BlockRandomSampler([4], group as never), instead);
+});
+
+test('members of PyTorch that loaders and samplers do not have', () => {
+  const loader = new DataLoader([1, 2, 3], { batchSize: 2 }) as unknown as Record<string, () => unknown>;
+  const none = 'there is no member of this name; expected';
+  failing(
+    () => loader.batch_size,
+    `DataLoader.batch_size: ${none} the value that the program has passed as batchSize.`,
+  );
+  failing(
+    () => loader.dataset,
+    `DataLoader.dataset: ${none} the value that the program has passed as dataset.`,
+  );
+  failing(() => loader.state_dict!(), `DataLoader.state_dict(): ${none} state().`);
+  failing(() => loader.setEpoch!(), `DataLoader.setEpoch(): ${none} setEpoch() of the sampler.`);
+  const sampler = new DistributedSampler(6, { replicas: 2, rank: 0 });
+  const foreign = sampler as unknown as Record<string, () => unknown>;
+  failing(() => foreign.numSamples, `sampler.numSamples: ${none} length.`);
+  failing(() => foreign.total_size, `sampler.total_size: ${none} length × replicas.`);
+  failing(() => foreign.set_epoch!(), `sampler.set_epoch(): ${none} setEpoch().`);
+  const batches = new BatchSampler(sampler, 2) as unknown as Record<string, unknown>;
+  failing(
+    () => batches.batchSize,
+    `BatchSampler.batchSize: ${none} the value that the program has passed as batchSize.`,
+  );
 });
 
 test('a data set whose get() returns nothing', () => {
