@@ -147,7 +147,7 @@ export function noFields(): DataError {
 export function badIndex(dataset: string, index: unknown, length: number): DataError {
   return new DataError(
     'ERR_DATA_INDEX',
-    `${dataset}: index ${String(index)} is outside the data set; expected an integer from 0 to ${length - 1}. ` +
+    `${dataset}: index ${inspect(index)} is outside the data set; expected an integer from 0 to ${length - 1}. ` +
       'A sampler made for another data set gives such indices.',
   );
 }

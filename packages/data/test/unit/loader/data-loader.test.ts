@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import {
   ArrayDataset,
@@ -73,7 +74,7 @@ describe('DataLoader over a map-style data set', () => {
         ).rejects.toMatchObject({
           code: 'ERR_DATA_INDEX',
           message: expect.stringContaining(
-            `DataLoader: index ${index} is outside the data set; expected an integer from 0 to 2.`,
+            `DataLoader: index ${inspect(index)} is outside the data set; expected an integer from 0 to 2.`,
           ),
         });
   });
