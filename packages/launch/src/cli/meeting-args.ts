@@ -14,7 +14,10 @@ export const defaultPorts = { c10d: 29_400, static: 29_500 } as const;
 
 export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOptions {
   const localName = values.get('local-addr') || undefined;
-  if (isSwitchedOn(values, 'standalone')) return { ...oneHost, localName };
+  if (isSwitchedOn(values, 'standalone')) {
+    checkStandalone(values);
+    return { ...oneHost, localName };
+  }
   const [minNodes, maxNodes] = hostsOf(values);
   const backend = values.get('rdzv-backend') ?? 'static';
   if (backend !== 'static' && backend !== 'c10d') {
@@ -38,6 +41,13 @@ export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOption
     nodeRank: backend === 'static' ? nodeRankOf(values, env, maxNodes) : 0,
     localName,
   };
+}
+
+/** Refuses --nnodes of several hosts beside --standalone: each host would train alone. A variable gives way to it. */
+function checkStandalone(values: Values): void {
+  const flag = values.nameOf('nnodes');
+  if (!flag.startsWith('-') || hostsOf(values)[0] === 1) return;
+  throw badArgument(verb, flag, '1 with --standalone, which is for one host', values.get('nnodes'));
 }
 
 /** Parses --nnodes; "2" means 2:2. */
@@ -69,7 +79,7 @@ function nodeRankOf(values: Values, env: NodeJS.ProcessEnv, hosts: number): numb
 function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
   const endpoint = values.get('rdzv-endpoint');
   const byDefault = hosts === 1 ? 0 : defaultPorts[backend];
-  if (endpoint) return parseEndpoint(values.nameOf('rdzv-endpoint'), endpoint, byDefault);
+  if (endpoint) return parseEndpoint(values.nameOf('rdzv-endpoint'), endpoint, byDefault, hosts);
   if (backend === 'c10d' && hosts > 1) {
     throw badArgument(
       verb,
@@ -83,16 +93,31 @@ function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
     throw badArgument(verb, values.nameOf('master-addr'), 'the name or address of host 0', host);
   return {
     host,
-    port: wholeNumber(values, 'master-port', `${byDefault}`, 65_535),
+    port: portOf(values, byDefault, hosts),
   };
 }
 
+/** Parses --master-port. Several hosts must know the port, so that 0, which takes any free one, is for one host. */
+function portOf(values: Values, byDefault: number, hosts: number): number {
+  const port = wholeNumber(values, 'master-port', `${byDefault}`, 65_535);
+  if (port > 0 || hosts === 1) return port;
+  throw badArgument(verb, values.nameOf('master-port'), portForm, values.get('master-port'));
+}
+
+const portForm = 'a port from 1 to 65535 when several hosts meet';
+
 /** Parses "gpu-a", "gpu-a:29400" or "[fe80::1]:29400". */
-function parseEndpoint(flag: string, text: string, byDefault: number): { host: string; port: number } {
+function parseEndpoint(
+  flag: string,
+  text: string,
+  byDefault: number,
+  hosts: number,
+): { host: string; port: number } {
   const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
   const host = v6 ?? name;
   const port = digits === undefined ? byDefault : Number(digits);
   if (host === undefined || port > 65_535) throw badArgument(verb, flag, 'HOST[:PORT]', text);
+  if (port === 0 && hosts > 1) throw badArgument(verb, flag, portForm, text);
   return { host, port };
 }
 

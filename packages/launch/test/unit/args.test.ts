@@ -178,6 +178,7 @@ describe('parseRun', () => {
   it('lets standalone win over the address of a cluster', () => {
     const env = { PET_NNODES: '4', PET_MASTER_ADDR: '10.0.0.1', PET_MASTER_PORT: '29500' };
     expect(parsed(['--standalone', 'train.ts'], env).meeting).toEqual(oneHost);
+    expect(parsed(['--standalone', '--nnodes', '1:4', 'train.ts']).meeting).toEqual(oneHost);
     expect(parsed(['train.ts'], { ...env, PET_STANDALONE: '1' }).meeting).toEqual(oneHost);
     const cluster = parsed(['train.ts'], { ...env, PET_STANDALONE: '0' });
     expect(cluster.meeting).toMatchObject({ maxNodes: 4, host: '10.0.0.1', port: 29500 });
@@ -271,6 +272,18 @@ describe('parseRun', () => {
       '--rdzv-endpoint expects HOST[:PORT] of one of the hosts',
     ],
     [['--rdzv-endpoint', 'a:b:c', 'x.ts'], "--rdzv-endpoint expects HOST[:PORT], got 'a:b:c'"],
+    [
+      ['--nnodes', '2', '--rdzv-endpoint', 'a:0', 'x.ts'],
+      "--rdzv-endpoint expects a port from 1 to 65535 when several hosts meet, got 'a:0'",
+    ],
+    [
+      ['--nnodes', '2', '--master-port', '0', 'x.ts'],
+      "--master-port expects a port from 1 to 65535 when several hosts meet, got '0'",
+    ],
+    [
+      ['--standalone', '--nnodes', '2', 'x.ts'],
+      "--nnodes expects 1 with --standalone, which is for one host, got '2'",
+    ],
     [
       ['--rdzv-conf', 'jon_timeout=3', 'x.ts'],
       'unknown key of --rdzv-conf jon_timeout; did you mean join_timeout?',
