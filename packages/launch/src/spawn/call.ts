@@ -1,6 +1,7 @@
 // A rank of spawn() is one call of one function. The call is sent to a process or thread, which makes it and
 // replies.
 
+import { deserialize, serialize } from 'node:v8';
 import type { LastWords } from '../report/words.ts';
 
 export interface Call {
@@ -18,6 +19,12 @@ export interface Reply {
   readonly result: unknown;
 }
 
+/** A reply of a process, with the result in the format of v8.serialize(). */
+export interface PackedReply {
+  readonly from: typeof sender;
+  readonly packed: Buffer;
+}
+
 /** The error that ends a thread. */
 export interface Failed {
   readonly from: typeof sender;
@@ -27,8 +34,26 @@ export interface Failed {
 export const replyOf = (result: unknown): Reply => ({ from: sender, result });
 export const failedBy = (lastWords: LastWords): Failed => ({ from: sender, lastWords });
 
+/**
+ * Bytes that one message of a process can have, beside some for the message itself. Node.js sends longer ones, but the
+ * process that receives one ends by an error that it cannot catch.
+ */
+const mostBytes = 2 ** 31 - 4096;
+
+/**
+ * Serializes a reply for the channel between processes. Throws if structured clone does not copy the result, or if it
+ * takes more than `most` bytes.
+ */
+export function packReply({ from, result }: Reply, most = mostBytes): PackedReply {
+  const packed = serialize(result);
+  if (packed.length <= most) return { from, packed };
+  throw new RangeError(`it takes ${packed.length} bytes, expected at most ${most}`);
+}
+
+export const unpackReply = ({ packed }: PackedReply): Reply => replyOf(deserialize(packed));
+
 /** Returns whether a message is one of these. */
-export const isOurs = (message: unknown): message is Reply | Failed =>
+export const isOurs = (message: unknown): message is Reply | PackedReply | Failed =>
   (message as { readonly from?: unknown } | null | undefined)?.from === sender;
 
 // On globalThis, because the program of a rank and the module of spawn() are bundled apart.
@@ -58,9 +83,15 @@ export async function sendReply(reply: Reply, send: (reply: Reply) => Promise<vo
   } catch (cause) {
     const { message } = cause as Error;
     throw new TypeError(
-      `spawn: what the function returned cannot be sent to the caller: ${message.replace(/\.$/, '')}. ` +
-        'Return values that structured clone copies, such as plain objects and typed arrays.',
+      `spawn: what the function returned cannot be sent to the caller: ${message.replace(/\.$/, '')}. ${remedyOf(cause)}`,
       { cause },
     );
   }
+}
+
+function remedyOf(cause: unknown): string {
+  if (cause instanceof RangeError) return 'Return less, and write the rest into a file.';
+  if ((cause as NodeJS.ErrnoException).code === 'ERR_IPC_CHANNEL_CLOSED')
+    return 'Do not call process.disconnect() in a rank.';
+  return 'Return values that structured clone copies, such as plain objects and typed arrays.';
 }

@@ -41,7 +41,7 @@ export function startThread(
   worker.on('message', (message: unknown) => {
     if (!isOurs(message)) return;
     if ('lastWords' in message) lastWords = message.lastWords;
-    else onReply(message);
+    else if ('result' in message) onReply(message);
   });
   // A thread that runs out of memory cannot send last words itself.
   worker.on('error', (error) => {

@@ -2,13 +2,19 @@
 
 import { type EventEmitter, once } from 'node:events';
 import { flushOutput } from '../cli/terminal.ts';
-import { type Call, makeCall, sendReply } from './call.ts';
+import { type Call, makeCall, packReply, sendReply } from './call.ts';
 
 const [call] = (await once(process, 'message')) as [Call];
 try {
   const reply = await makeCall(call);
   // The result and the output may not have been written yet when the calls return.
-  await sendReply(reply, (sent) => new Promise<void>((resolve) => process.send!(sent, () => resolve())));
+  await sendReply(
+    reply,
+    (sent) =>
+      new Promise<void>((resolve, reject) => {
+        process.send!(packReply(sent), (error: Error | null) => (error ? reject(error) : resolve()));
+      }),
+  );
   await flushOutput();
   process.exit();
 } catch (error) {

@@ -15,7 +15,7 @@ import { hostRendezvous } from '../rendezvous/rendezvous.ts';
 import { reviveError } from '../report/last-words.ts';
 import { failureReport, rootCause } from '../report/report.ts';
 import { within } from '../within.ts';
-import { type Call, isLoadingRank, isOurs, type Reply } from './call.ts';
+import { type Call, isLoadingRank, isOurs, type Reply, unpackReply } from './call.ts';
 import { startThread } from './rank-thread.ts';
 import {
   checkNumber,
@@ -111,7 +111,7 @@ export async function startProcesses<Result = unknown>(
           shutdownTimeoutMs,
           connect: (rank, child) => {
             child.on('message', (message) => {
-              if (isOurs(message) && 'result' in message) take(rank, message);
+              if (isOurs(message) && 'packed' in message) take(rank, unpackReply(message));
             });
             // If the rank died before it received the call, its exit is reported instead.
             child.send(callOf(rank), () => {});

@@ -171,6 +171,12 @@ describe('spawn', () => {
     );
   });
 
+  it('fails when the function has closed the channel for its result', async () => {
+    const url = worker(`export default () => { process.disconnect(); return 1; };`);
+    const { cause } = await failure(spawn(url, { nprocs: 1 }));
+    expect((cause as Error).message).toContain('Channel closed. Do not call process.disconnect() in a rank.');
+  });
+
   it('stops the ranks when their time is over', async () => {
     const url = worker(
       `import { writeFileSync } from 'node:fs';
