@@ -48,8 +48,10 @@ constexpr size_t kMaxUnauthenticated = 256;
 // Nanoseconds for which a rank may refuse connections. It listens before it tells its address, so it has ended, unless
 // its backlog is full, which some systems answer in the same way.
 constexpr int64_t kRefusedNs = 2'000 * kMillisecond;
-// Nanoseconds between two attempts to find out whether a rank that has not connected still listens.
+// Nanoseconds between two attempts of a rank to find out whether another one that has not connected still listens. All
+// lower ranks may wait for the same one, so they grow with the number of ranks.
 constexpr int64_t kProbeNs = 500 * kMillisecond;
+constexpr int64_t kProbePerRankNs = 10 * kMillisecond;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -333,9 +335,10 @@ class Meeting {
   /// address would be missed only at the deadline, because it is the higher rank that connects. Throws if one has
   /// refused connections for kRefusedNs.
   void look_for(const std::vector<int>& absent, Probe& probe, int64_t now) {
-    if (probe.next_ns == 0) probe.next_ns = now + kProbeNs;
+    const int64_t next_ns = now + kProbeNs + static_cast<int64_t>(peers_.size()) * kProbePerRankNs;
+    if (probe.next_ns == 0) probe.next_ns = next_ns;
     if (now < probe.next_ns) return;
-    probe.next_ns = now + kProbeNs;
+    probe.next_ns = next_ns;
     int error = 0;
     if (probe.fd) {
       socklen_t length = sizeof error;
