@@ -289,6 +289,11 @@ export function joinsBatchNorm(rank: number, verb: 'join' | 'takePartOnce' = 'jo
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
+export function joinsTwice(rank: number): DdpError {
+  const message = `join: another join() of this model runs on rank ${rank}; expected one at a time, because the end of the inner one would end both. Put the loops into one join(), one after the other.`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
+}
+
 export function notConsolidated(rank: number): DdpError {
   const message = `stateDict: rank ${rank} has its own share of the optimizer's state only. Call await consolidateStateDict(${rank}) on all ranks before.`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });

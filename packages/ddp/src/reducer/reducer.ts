@@ -16,6 +16,7 @@ import {
   closed,
   frozenLater,
   gradMissing,
+  joinsTwice,
   notCapturable,
   readyTwice,
   rootWithoutData,
@@ -236,6 +237,7 @@ export class Reducer {
   beginJoin(): void {
     this.#checkOpen('join');
     this.checkIdle('join');
+    if (this.#weights.isJoining) throw joinsTwice(this.#group.rank);
     this.#lastLive = 0; // of an earlier join(), perhaps in another group
     this.#weights.isJoining = true;
   }

@@ -111,3 +111,23 @@ it('without join, a rank that leaves early is named to those that go on', async 
   expect(outcomes[0]!.status).toBe('fulfilled');
   expect(outcomes[1]).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', peers: [0] } });
 });
+
+it('refuses a join() inside another one, whose end would end both', async () => {
+  const outcomes = await onRanks(2, async (group) => {
+    const net = new TinyMlp(1);
+    const model = await ddp(net, { group });
+    for (let round = 0; round < 2; round++)
+      await model.join(async () => {
+        await expect(model.join(() => {})).rejects.toThrow(
+          `join: another join() of this model runs on rank ${group.rank}; expected one at a time`,
+        );
+        for (let step = 0; step <= group.rank; step++) {
+          net.loss(group.rank, 1);
+          net.autograd.backward();
+          await model.finish();
+        }
+      });
+    await assertInSync(net, group);
+  });
+  values(outcomes);
+});
