@@ -140,6 +140,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     const { copies = 1 } = options;
     checkInteger('ZeroRedundancyOptimizer: copies', copies, 1, 2);
     this.params = [...params];
+    checkDistinct(this.params);
     this.#make = (shard) => checkedOptimizer(make(shard));
     this.#counts = this.params.map((param) => asBuffer(param).count);
     this.copies = copies;
@@ -492,6 +493,22 @@ function load(
   if (typeof optimizer.loadStateDict !== 'function') throw cannotLoad();
   const own = positions.map((position) => states.get(position)!);
   optimizer.loadStateDict(together(own, options) as never);
+}
+
+/**
+ * Throws if a parameter is in the list twice. The optimizer of one rank would refuse both, while the other ranks go on,
+ * or the optimizers of two ranks would update it.
+ */
+function checkDistinct(params: readonly unknown[]): void {
+  const positions = new Map<unknown, number>();
+  for (const [position, param] of params.entries()) {
+    const first = positions.get(param);
+    if (first !== undefined) {
+      const got = `the same one at positions ${first} and ${position}`;
+      throw invalidArgument('ZeroRedundancyOptimizer: params', 'each parameter once', got);
+    }
+    positions.set(param, position);
+  }
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;

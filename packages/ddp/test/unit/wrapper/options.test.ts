@@ -191,6 +191,13 @@ const refusals: Record<string, readonly (readonly [sentence: string, call: () =>
       () => new ZeroRedundancyOptimizer({} as never, group, () => null as never),
     ],
     [
+      'ZeroRedundancyOptimizer: params: expected each parameter once, got the same one at positions 0 and 2.',
+      () => {
+        const [first, other] = [new Float32Array(1), new Float32Array(1)];
+        return new ZeroRedundancyOptimizer([first, other, first] as never[], group, () => null as never);
+      },
+    ],
+    [
       'consolidateStateDict: to: expected an integer from 0 to 0, got 1',
       () => new ZeroRedundancyOptimizer([], group, () => null as never).consolidateStateDict(1),
     ],
