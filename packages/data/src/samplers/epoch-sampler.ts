@@ -35,6 +35,8 @@ export abstract class EpochSampler implements Sampler, Resumable {
   #seed: number | null;
   #epoch = 0;
   #consumed = 0;
+  #isTold = false; // whether the program has called setEpoch()
+  #repetitions = 0; // passes in the order of the one before, since setEpoch() or load()
   #isPassAhead = true; // whether #epoch and #consumed are where the next pass begins, rather than of the last pass
 
   protected constructor(total: number, options: EpochSamplerOptions) {
@@ -64,15 +66,15 @@ export abstract class EpochSampler implements Sampler, Resumable {
   /** Sets the epoch of the next pass. If `load` has just restored this epoch, its position is kept. */
   setEpoch(epoch: number): void {
     checkInteger(`${this.constructor.name}.setEpoch: epoch`, epoch, 0);
-    if (!this.#isPassAhead || epoch !== this.#epoch) this.#consumed = 0;
-    this.#epoch = epoch;
-    this.#isPassAhead = true;
+    this.#isTold = true;
+    this.#repetitions = 0;
+    this.#moveTo(epoch);
   }
 
   /** Yields this rank's indices. The pass begins, and its order is computed, when the first index is requested. */
   *[Symbol.iterator](): Generator<number, void, undefined> {
-    if (!this.#isPassAhead && !this.#advancesByItself && this.#seed !== null) warnOfRepetition(this);
-    if (!this.#isPassAhead) this.setEpoch(this.#epoch + (this.#advancesByItself ? 1 : 0));
+    if (!this.#isPassAhead && !this.#advancesByItself && this.#seed !== null) this.#noteRepetition();
+    if (!this.#isPassAhead) this.#moveTo(this.#epoch + (this.#advancesByItself ? 1 : 0));
     this.#isPassAhead = false;
     const start = this.#consumed;
     const count = this.#share(this.#total - start);
@@ -115,7 +117,20 @@ export abstract class EpochSampler implements Sampler, Resumable {
     this.#seed = state.seed;
     this.#epoch = state.epoch;
     this.#consumed = state.consumed;
+    this.#repetitions = 0;
     this.#isPassAhead = true;
+  }
+
+  #moveTo(epoch: number): void {
+    if (!this.#isPassAhead || epoch !== this.#epoch) this.#consumed = 0;
+    this.#epoch = epoch;
+    this.#isPassAhead = true;
+  }
+
+  /** Warns, unless the program calls setEpoch() and passes twice, as it does if it evaluates on its training data. */
+  #noteRepetition(): void {
+    this.#repetitions++;
+    if (this.#repetitions > (this.#isTold ? 1 : 0)) warnOfRepetition(this);
   }
 
   #share(positions: number): number {
@@ -140,7 +155,7 @@ function warnOfRepetition(sampler: EpochSampler): void {
   if (warned.has(sampler)) return;
   warned.add(sampler);
   process.emitWarning(
-    `${sampler.constructor.name}: a second pass without setEpoch(epoch) has the same order as the first. Call it before each epoch.`,
+    `${sampler.constructor.name}: a pass without setEpoch(epoch) has the same order as the pass before. Call it before each epoch.`,
     { type: 'RingwiseWarning', code: 'RINGWISE_SET_EPOCH' },
   );
 }

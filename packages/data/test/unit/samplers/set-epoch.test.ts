@@ -5,7 +5,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it('warns once of a second pass without setEpoch, where that repeats a shuffled order', () => {
+it('warns once of a pass without setEpoch, where that repeats a shuffled order', () => {
   const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const pass = (sampler: Iterable<number>) => [...sampler];
   const told = new DistributedSampler(6, { replicas: 2, rank: 0 });
@@ -20,7 +20,19 @@ it('warns once of a second pass without setEpoch, where that repeats a shuffled 
   for (let epoch = 0; epoch < 3; epoch++) pass(forgetful);
   expect(warning).toHaveBeenCalledTimes(1);
   expect(warning).toHaveBeenCalledWith(
-    expect.stringContaining('DistributedSampler: a second pass without setEpoch'),
+    expect.stringContaining('DistributedSampler: a pass without setEpoch'),
     { type: 'RingwiseWarning', code: 'RINGWISE_SET_EPOCH' },
   );
+});
+
+it('does not warn of two passes in each epoch, and warns of a third', () => {
+  const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const sampler = new DistributedSampler(6, { replicas: 2, rank: 0 });
+  for (let epoch = 0; epoch < 3; epoch++) {
+    sampler.setEpoch(epoch);
+    for (let pass = 0; pass < 2; pass++) void [...sampler]; // training, then evaluation on the same samples
+  }
+  expect(warning).not.toHaveBeenCalled();
+  void [...sampler];
+  expect(warning).toHaveBeenCalledTimes(1);
 });
