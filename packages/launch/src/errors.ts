@@ -183,6 +183,14 @@ export const scriptNotFound = (verb: string, file: string, meant?: string) =>
       'Nothing was started.',
   );
 
+/** Error for `ringwise run node train.mjs`, as mpirun and srun have it. */
+export const programAsScript = (verb: string, name: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: ${name} is a program, and there is no file of that name here; expected a script, which needs no interpreter before ` +
+      `it, such as train.mjs. For a program, write --no-python ${name}. Nothing was started.`,
+  );
+
 export const scriptOutOfReach = (verb: string, file: string, cause: unknown) =>
   new LaunchError(
     'ERR_LAUNCH_SCRIPT',

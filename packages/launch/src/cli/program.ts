@@ -2,7 +2,7 @@
 
 import { accessSync, constants, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { programIsFolder, programNotExecutable, programNotFound } from '../errors.ts';
+import { programAsScript, programIsFolder, programNotExecutable, programNotFound } from '../errors.ts';
 import { builtFile } from '../package-files.ts';
 import { execArgvFor, scriptExists, statOf } from './script.ts';
 
@@ -53,6 +53,8 @@ export function programOf(
     scriptExists(verb, file);
     return { command: [env.PYTHON_EXEC || python(), '-u', file], args, isNode: false, isPython: true, env };
   }
+  const isName = /^[\w-]+$/.test(script) && statOf(verb, file) === undefined;
+  if (isName && findProgram(script, env) !== null) throw programAsScript(verb, script);
   return nodeProgram(execArgvFor(verb, file), file, args, env);
 }
 

@@ -177,6 +177,15 @@ fail(step);
     expect(exitCode).toBe(2);
   });
 
+  it('says that a script needs no program before it', async () => {
+    const { exitCode, stderr } = await finished(['run', '-n', '2', 'node', script('never.mjs', ';')]);
+    expect(stderr).toBe(
+      'ringwise run: node is a program, and there is no file of that name here; expected a script, which needs no ' +
+        'interpreter before it, such as train.mjs. For a program, write --no-python node. Nothing was started.\n',
+    );
+    expect(exitCode).toBe(2);
+  });
+
   it('explains an unknown flag', async () => {
     const { exitCode, stdout, stderr } = await finished(['run', '--nproc-per-nod', '2', 'x.mjs']);
     expect(stdout).toBe('');
