@@ -3,6 +3,7 @@
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 import { type Accepted, checkWritable, countOf, type ElementType, elementBytes } from './element-types.ts';
 import { HeaderError } from './errors.ts';
+import { otherFormat } from './other-format.ts';
 import { excerpt } from './text.ts';
 
 const magic = Buffer.from('\x93NUMPY', 'latin1');
@@ -53,8 +54,11 @@ export function npyHeaderEnd(start: Buffer, fileBytes: number): number {
   const problem = 'it does not begin as a .npy file does';
   if (start.length < npyStartBytes)
     throw new HeaderError(problem, 'a header', `a file of ${start.length} bytes`);
-  if (!start.subarray(0, magic.length).equals(magic))
-    throw new HeaderError(problem, 'the beginning \\x93NUMPY', start.toString('hex', 0, magic.length));
+  if (!start.subarray(0, magic.length).equals(magic)) {
+    const other = otherFormat(start);
+    const fault = other === null ? problem : `it is ${other}, and no .npy file`;
+    throw new HeaderError(fault, 'the beginning \\x93NUMPY', start.toString('hex', 0, magic.length));
+  }
   const version = start[6]!;
   if (version < 1 || version > 3)
     throw new HeaderError(`format version ${version} is not known`, 'format version 1, 2 or 3', `${version}`);

@@ -6,6 +6,7 @@
 import { type Accepted, checkWritable, countOf, type ElementType, elementBytes } from './element-types.ts';
 import { HeaderError } from './errors.ts';
 import { JsonProblem, parseJson } from './json.ts';
+import { otherFormat } from './other-format.ts';
 import { excerpt, quoted } from './text.ts';
 
 /** Longest header in bytes: the format's own limit. */
@@ -90,6 +91,14 @@ export function safetensorsHeaderBytes(start: Buffer, fileBytes: number): number
   const headerBytes = start.readBigUInt64LE();
   const mostBytes = Math.min(maxSafetensorsHeaderBytes, fileBytes - safetensorsStartBytes);
   if (headerBytes <= mostBytes) return Number(headerBytes);
+  const other = otherFormat(start);
+  if (other !== null) {
+    throw new HeaderError(
+      `it is ${other}, and no safetensors file; save weights in Python by save_file() of safetensors.torch`,
+      'a safetensors file',
+      other,
+    );
+  }
   throw new HeaderError(
     `the header claims ${headerBytes} bytes, but at most ${mostBytes} are possible (is this a safetensors file?)`,
     `a header of at most ${mostBytes} bytes`,

@@ -79,6 +79,13 @@ describe('the header of a .npy file', () => {
       'the beginning \\x93NUMPY',
       '504b20616e64',
     ],
+    'an archive': [
+      Buffer.from('PK\x03\x04 and more than twelve'),
+      0,
+      'it is a ZIP archive, as torch.save() and numpy.savez() write it, and no .npy file',
+      'the beginning \\x93NUMPY',
+      '504b03042061',
+    ],
     'a version to come': [
       withText(whole, 4),
       12,

@@ -80,6 +80,18 @@ describe('the header of a safetensors file', () => {
     }
   });
 
+  it.each([
+    ['a ZIP archive, as torch.save() and numpy.savez() write it', 'PK\x03\x04....'],
+    ['a pickle, as older versions of torch.save() write it', '\x80\x02\x8a\nl...'],
+    ['a .npy file', '\x93NUMPY\x01\x00'],
+  ])('says that it is %s', (format, start) => {
+    const error = fault(() => safetensorsHeaderBytes(Buffer.from(start, 'latin1'), 1000));
+    expect(error).toMatchObject({ expected: 'a safetensors file', got: format });
+    expect(error.message).toBe(
+      `it is ${format}, and no safetensors file; save weights in Python by save_file() of safetensors.torch`,
+    );
+  });
+
   const types = 'a type of U8, F32 for "a"';
   const a = (dtype: unknown, shape: unknown, offsets: unknown): string =>
     JSON.stringify({ a: { dtype, shape, data_offsets: offsets } });
