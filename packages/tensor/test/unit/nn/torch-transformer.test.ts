@@ -21,6 +21,19 @@ import {
   TransformerEncoderLayer,
 } from '../../../src/nn/index.ts';
 
+test.each([
+  ['Transformer: dModel: expected an integer ≥ 1', () => new Transformer({ dModel: 8 } as never)],
+  ['Transformer: nhead: expected an integer ≥ 1', () => new Transformer(8, { dropout: 0 } as never)],
+  ['Transformer: dModel: expected a multiple of nhead 3, got 8', () => new Transformer(8, 3)],
+  ['TransformerEncoderLayer: dModel: expected', () => new TransformerEncoderLayer({} as never, 2)],
+  [
+    'TransformerDecoderLayer: dModel: expected a multiple of nhead 3',
+    () => new TransformerDecoderLayer(8, 3),
+  ],
+])('the layer that the program makes is named (%s)', (message, make) => {
+  expect(make).toThrow(message);
+});
+
 describe('MultiheadAttention', () => {
   const layer = new MultiheadAttention(4, 2);
   const x = ones([3, 2, 4]);

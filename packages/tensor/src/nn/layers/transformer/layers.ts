@@ -2,7 +2,9 @@
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
 import { badTransformerInput } from '../../../checks/sequence-errors.ts';
 import {
+  atLeastOne,
   type Check,
+  checkValue,
   flag,
   nonNegative,
   nonNegativeInteger,
@@ -10,6 +12,7 @@ import {
 } from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
 import type { Tensor } from '../../../core/tensor.ts';
+import { badOption, shown } from '../../../errors.ts';
 import { requireTensor } from '../../../ops/elementwise/convert.ts';
 import { add } from '../../../ops/index.ts';
 import { attentionDropout } from '../../../ops/layers/attention.ts';
@@ -113,6 +116,14 @@ interface Masks {
   readonly isCausal: boolean;
 }
 
+/** Checks what the attention of the layers would check, with the names that the program knows. */
+export function checkSizes(layer: string, dModel: unknown, nhead: unknown): void {
+  checkValue(`${layer}: dModel`, dModel, atLeastOne);
+  checkValue(`${layer}: nhead`, nhead, atLeastOne);
+  if ((dModel as number) % (nhead as number) !== 0)
+    throw badOption(`${layer}: dModel`, `a multiple of nhead ${nhead as number}`, shown(dModel));
+}
+
 /** The common part of both layers: self-attention, and two linear layers. */
 abstract class TransformerLayer extends Module {
   /** Width of inputs and outputs. */
@@ -134,6 +145,7 @@ abstract class TransformerLayer extends Module {
 
   constructor(dModel: number, nhead: number, options: TransformerLayerOptions, norms: number) {
     super();
+    checkSizes(this.constructor.name, dModel, nhead);
     checkOptions(this.constructor.name, options, transformerLayerOptions);
     const { dimFeedforward = 2048, dropout = 0.1, layerNormEps = 1e-5, bias = true } = options;
     this.dModel = dModel;

@@ -19,6 +19,7 @@ import { xavierUniform_ } from '../../initializers.ts';
 import { Module } from '../../module.ts';
 import { LayerNorm } from '../norm.ts';
 import {
+  checkSizes,
   copyOfLayer,
   type DecoderForwardOptions,
   decoderForwardChecks,
@@ -166,6 +167,7 @@ export class Transformer extends Module {
 
   constructor(dModel = 512, nhead = 8, options: TransformerOptions = {}) {
     super();
+    checkSizes('Transformer', dModel, nhead);
     checkOptions('Transformer', options, transformerOptions);
     const { numEncoderLayers = 6, numDecoderLayers = 6, ...rest } = options;
     const { layerNormEps: eps = 1e-5, bias = true } = options;
