@@ -16,23 +16,17 @@ import {
   badAllocCount,
   CollectiveError,
   cannotBlock,
-  type Failure,
-  groupClosed,
   memoryNotVisible,
   noMemory,
-  noSubgroups,
-  noSurvivors,
-  notByShrink,
   unknownDtype,
 } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
 import type { Via } from '../init/env.ts';
 import { onOneHost } from '../init/placement.ts';
-import { withStoreErrors } from '../init/store-errors.ts';
-import { badTimeout, foreignMember, isTimeout, reasonText, shown } from '../options/errors.ts';
+import { foreignMember, reasonText, shown } from '../options/errors.ts';
 import { refuseForeign } from '../options/foreign-members.ts';
 import type { GroupOptions } from '../options/group-options.ts';
-import { checkGroupOptions, noOptions as none, optionsFault } from '../options/known-options.ts';
+import { noOptions as none, optionsFault } from '../options/known-options.ts';
 import type {
   AllReduceOptions,
   AllToAllOptions,
@@ -63,13 +57,11 @@ import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { entering } from './call-site.ts';
 import { rejectedToCaller } from './caller-line.ts';
 import { foreignGroupMembers } from './foreign-group-members.ts';
-import { childOptions } from './members/child-options.ts';
-import { membersByColor, membersByList, nameOf } from './members/subgroups.ts';
-import { candidatesOf } from './members/survivors.ts';
-import { tracked, withParent } from './members/with-parent.ts';
+import { Children } from './members/children.ts';
+import { membersByColor, membersByList } from './members/subgroups.ts';
 import { Runner } from './runner.ts';
 import { GroupState } from './state.ts';
-import type { Call, Steps } from './steps.ts';
+import type { Call } from './steps.ts';
 import { told } from './unawaited.ts';
 import { Work } from './work.ts';
 
@@ -119,13 +111,7 @@ export class Group {
   readonly #admission: Admission;
   readonly #runner: Runner;
   readonly #options: GroupOptions;
-  readonly #children = new Set<Group>();
-  /** Calls of split() and subgroup() that have not ended. */
-  readonly #making = new Set<Promise<unknown>>();
-  /** Number of calls of split() and subgroup() so far; the same on all ranks. */
-  #subgroups = 0;
-  /** Number of calls of shrink() so far; the same on all survivors. */
-  #shrinks = 0;
+  readonly #children: Children<Group>;
   #closing: Promise<void> | null = null;
 
   constructor(backend: Backend, options: GroupOptions) {
@@ -148,6 +134,11 @@ export class Group {
     this.#admission = new Admission(backend, this.#state, options.timeoutMs);
     this.#runner = new Runner(backend, this.#state, this.#admission);
     this.#options = options;
+    this.#children = new Children(this, backend, this.#state, options, {
+      findMembers: (verb, callOf) => this.#start(verb, callOf),
+      abort: (cause) => this.#runner.abort(cause),
+      groupOf: (childBackend, childOptions) => new Group(childBackend, childOptions),
+    });
   }
 
   /** The first error, after which every call fails; null while the group works. */
@@ -401,10 +392,7 @@ export class Group {
    * ```
    */
   split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
-    return tracked(
-      this.#making,
-      this.#subgroup('split', options, (group) => membersByColor(group, color, key)),
-    );
+    return this.#children.subgroup('split', options, (group) => membersByColor(group, color, key));
   }
 
   /**
@@ -412,10 +400,7 @@ export class Group {
    * Closing this group closes the new one.
    */
   subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
-    return tracked(
-      this.#making,
-      this.#subgroup('subgroup', options, (group) => membersByList(group, ranks)),
-    );
+    return this.#children.subgroup('subgroup', options, (group) => membersByList(group, ranks));
   }
 
   /**
@@ -425,21 +410,8 @@ export class Group {
    * is lost meanwhile, and with ERR_COLL_UNSUPPORTED in an elastic job, whose members agree on the next group
    * themselves.
    */
-  async shrink(options: ShrinkOptions = none): Promise<Group> {
-    const state = this.#state;
-    checkGroupOptions(state, 'shrink', options);
-    const { waitMs = 10_000 } = options;
-    if (!(waitMs === 0 || isTimeout(waitMs))) throw state.error(badTimeout('shrink', waitMs, 'waitMs'));
-    const { survivors, subgroups, instead } = this.#options;
-    if (this.isClosed) throw state.error(groupClosed('shrink', instead));
-    if (instead !== undefined) throw state.error(notByShrink(instead));
-    if (survivors === undefined || subgroups === undefined) throw state.error(noSurvivors());
-    const candidates = candidatesOf(state, options.without);
-    const attempt = this.#shrinks++;
-    const members = await this.#meeting('shrink', () => survivors(candidates, attempt, waitMs));
-    const fail = (failure: Failure) => state.error({ ...failure, verb: 'shrink' });
-    const make = (stop: AbortSignal) => this.#child('shrink', members, `shrunk/${attempt}`, options, stop);
-    return await withParent(() => this.#backend.losses?.() ?? null, members, fail, make);
+  shrink(options: ShrinkOptions = none): Promise<Group> {
+    return this.#children.shrink(options);
   }
 
   /**
@@ -479,7 +451,7 @@ export class Group {
 
   /** Fails all pending and later calls on all ranks and in its subgroups with ERR_COLL_ABORTED. Does not block. */
   abort(reason: unknown = 'no reason given'): void {
-    for (const child of this.#children) child.abort(reason);
+    this.#children.abort(reason);
     if (this.failure !== null || this.isClosed) return;
     const options = reason instanceof Error ? { cause: reason } : undefined;
     this.#runner.abort(this.#state.error(aborted(this.rank, reasonText(reason)), options));
@@ -532,9 +504,7 @@ export class Group {
   async #leave(): Promise<void> {
     this.#state.close();
     try {
-      const children = await Promise.allSettled([...this.#children].map((child) => child.close()));
-      // They close their groups themselves. On other ranks their members may be waiting for this one.
-      await Promise.allSettled(this.#making);
+      const children = await this.#children.close();
       await this.#runner.leave();
       for (const child of children) if (child.status === 'rejected') throw child.reason;
       this.#state.throwUnreported();
@@ -544,51 +514,6 @@ export class Group {
     } finally {
       await this.#options.onClose?.();
     }
-  }
-
-  async #subgroup(
-    verb: 'split' | 'subgroup',
-    options: SubgroupOptions,
-    build: (group: Admission) => Steps<number[] | null>,
-  ): Promise<Group | null> {
-    let index = 0;
-    const members = await this.#start(verb, (group) => {
-      if (this.#options.subgroups === undefined) throw group.error(noSubgroups(verb));
-      checkGroupOptions(group, verb, options);
-      const steps = build(group);
-      index = this.#subgroups++;
-      return steps;
-    });
-    if (members === null) return null;
-    const fail = (failure: Failure) => this.#runner.abort(this.#state.error({ ...failure, verb, seq: null }));
-    const make = (stop: AbortSignal) => this.#child(verb, members, `${index}/${members[0]}`, options, stop);
-    return await withParent(() => this.#backend.failure?.() ?? null, members, fail, make);
-  }
-
-  /** Runs a part of `verb` in which ranks meet through the store. */
-  #meeting<T>(verb: string, call: () => Promise<T>): Promise<T> {
-    return withStoreErrors(verb, { group: this.name, rank: this.rank, size: this.size }, call);
-  }
-
-  /** `key` must be unique among this group's children. */
-  async #child(
-    verb: string,
-    members: readonly number[],
-    key: string,
-    options: SubgroupOptions,
-    signal?: AbortSignal,
-  ): Promise<Group> {
-    const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
-    const request = { members, key, name, timeoutMs, ...(signal && { signal }) };
-    const connected = await this.#meeting(verb, () => this.#options.subgroups!(request));
-    const onClose = async () => void this.#children.delete(child);
-    const child: Group = new Group(connected.backend, {
-      ...childOptions(this, request, connected, this.#options.instead),
-      onClose,
-    });
-    this.#children.add(child);
-    if (this.isClosed) await child.close();
-    return child;
   }
 
   static {

@@ -4,7 +4,7 @@ import type { GroupOptions } from '../../options/group-options.ts';
 import type { Connected, SubgroupRequest } from './membership.ts';
 
 /** The properties of a group that its subgroups inherit. */
-interface Parent {
+export interface Parent {
   readonly ranks: readonly number[];
   readonly localRank: number;
   readonly localSize: number;

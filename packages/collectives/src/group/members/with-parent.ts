@@ -34,13 +34,3 @@ export async function withParent<T>(
     clearInterval(timer);
   }
 }
-
-/** Keeps `making` in `all` until it has ended. Resolves or rejects as it does. */
-export async function tracked<T>(all: Set<Promise<unknown>>, making: Promise<T>): Promise<T> {
-  all.add(making);
-  try {
-    return await making;
-  } finally {
-    all.delete(making);
-  }
-}
