@@ -28,7 +28,7 @@ const productOf = (sizes: readonly number[]): number => sizes.reduce((product, s
 /** Returns the sizes of all axes for a group of `size` ranks. Calls `refuse` if that is not possible. */
 export function sizesOf(axes: unknown, size: number, refuse: Refuse): PerAxis {
   if (typeof axes !== 'object' || axes === null || Array.isArray(axes) || Object.keys(axes).length === 0)
-    return refuse(wrongOption('mesh', 'axes', 'an object with a size for each axis', axes));
+    return refuse(wrongOption('mesh', 'axes', 'an object with a size for each of one or more axes', axes));
   const entries = Object.entries(axes) as [string, unknown][];
   let rest: string | null = null;
   for (const [name, value] of entries) {

@@ -118,7 +118,7 @@ describe('mesh()', () => {
         {},
         "the name of an axis is not usable; expected letters, digits and _, no digit first, got '1'",
       ],
-      [{}, {}, 'axes is not usable'],
+      [{}, {}, 'a size for each of one or more axes'],
       [[2, 3], {}, 'axes is not usable'],
       [null, {}, 'axes is not usable'],
       [{ dp: 2, tp: 3 }, { flat: { dp: ['tp'] } }, "'dp' names an axis and a combination"],
