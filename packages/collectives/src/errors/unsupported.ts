@@ -21,6 +21,15 @@ export function noMemory(backend: string, count: number, dtype: DType, why: stri
   );
 }
 
+/** Failure for a buffer of more bytes than a Uint8Array of this version of Node can have. */
+export function bufferTooLarge(verb: string, backend: string, bytes: number, most: number): Failure {
+  return unsupported(
+    verb,
+    `the ${backend} backend cannot send a buffer of ${bytes} bytes; expected at most ${most} in this version of Node`,
+    "Divide it over several calls, or use the backend 'host'.",
+  );
+}
+
 export function noSurvivors(): Failure {
   return unsupported(
     'shrink',

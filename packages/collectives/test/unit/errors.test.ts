@@ -37,6 +37,7 @@ const failures: Record<string, Failure> = {
   hostIdUnreadable: errors.hostIdUnreadable(
     "EMFILE: too many open files, open '/proc/sys/kernel/random/boot_id'",
   ),
+  bufferTooLarge: errors.bufferTooLarge('broadcast', 'tcp', 4_400_000_000, 4_294_967_296),
   detachedBeforeTurn: errors.detachedBeforeTurn('allReduce', 6, 2),
   mismatchOfPieces: errors.mismatchOfPieces(
     errors.mismatch(
@@ -204,6 +205,7 @@ describe('errors', () => {
       backend: rank 2 failed with RangeError: Invalid array length (group "dp", rank 0 of 8).
       init: cannot make this rank's end of the group: eventfd: Too many open files (group "dp", rank 0 of 8). Check the limits of the process (ulimit -n, ulimit -u), and close groups that it no longer needs.
       init: cannot read which host this is: EMFILE: too many open files, open '/proc/sys/kernel/random/boot_id' (group "dp", rank 0 of 8). Raise the limit of open files (ulimit -n).
+      broadcast: the tcp backend cannot send a buffer of 4400000000 bytes; expected at most 4294967296 in this version of Node (group "dp", rank 0 of 8). Divide it over several calls, or use the backend 'host'.
       allReduce: rank 2 has detached a buffer of the call before its turn came (group "dp", rank 0 of 8, seq 6). Transfer a buffer only after its call has ended.
       allReduce: rank 0 called allReduce sum 262112 × float32 with digest 1b but rank 1 called allReduce sum 262112 × float32 with digest 2f (group "dp", rank 0 of 8, seq 7). All ranks must make the same calls in the same order. This rank called allReduce sum 600000 × float32, which is sent in 3 pieces; the digest covers the whole lengths.
       elementsOf: expected memory that JavaScript can access, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.

@@ -6,8 +6,12 @@
 //   group.ts         connections, failures and closing of one rank
 //   collectives.ts   the handshake before each collective; plan.ts plans the transfers, execution.ts makes them
 //   messages.ts      send and recv
+import { constants } from 'node:buffer';
 import { allVerbs } from '../../all-verbs.ts';
+import type { Operation } from '../../backend.ts';
+import { bufferTooLarge, type Failure } from '../../errors.ts';
 import { allocHost } from '../../group/buffer.ts';
+import { buffersOf } from '../../group/operation-memory.ts';
 import { isReducible } from '../../reduce-ops.ts';
 import type { BackendFactory } from '../context.ts';
 import { withSystemErrors } from '../system-errors.ts';
@@ -24,6 +28,7 @@ export const tcpBackend: BackendFactory = async (context) => {
     rank,
     size,
     supports: { devices: ['cpu'], verbs: allVerbs, sync: false, reduces: isReducible },
+    refuses: tooLarge,
     start: (operation, settle) => {
       group.start(operation, settle);
       return null;
@@ -38,3 +43,13 @@ export const tcpBackend: BackendFactory = async (context) => {
     close: () => group.close(),
   };
 };
+
+/** Returns why an operation cannot be run: all memory is sent as a Uint8Array, whose length is limited. */
+function tooLarge(operation: Operation): Failure | null {
+  for (const { host } of buffersOf(operation)) {
+    const bytes = host?.byteLength ?? 0;
+    if (bytes > constants.MAX_LENGTH)
+      return bufferTooLarge(operation.verb, 'tcp', bytes, constants.MAX_LENGTH);
+  }
+  return null;
+}

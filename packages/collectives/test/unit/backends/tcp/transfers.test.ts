@@ -1,9 +1,11 @@
 // Long transfers over TCP, some of which must wait for others. All ranks are in this process.
+import { constants } from 'node:buffer';
 import { expect, it } from 'vitest';
 import { randomFloats } from '../../../../contract/inputs.ts';
+import { tcpBackend } from '../../../../src/backends/tcp/tcp.ts';
 import type { Group } from '../../../../src/group/group.ts';
 import { loopbackGroups } from '../../../../src/index.ts';
-import { tcpGroups } from '../../../support/tcp-groups.ts';
+import { tcpContext, tcpGroups } from '../../../support/tcp-groups.ts';
 
 const onAll = <T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>) =>
   Promise.all(groups.map(call));
@@ -76,6 +78,18 @@ it.each([8, 100_000])(
     }
   },
 );
+
+it('refuses a buffer that no Uint8Array can cover', async () => {
+  const backend = await tcpBackend(tcpContext(0, 1));
+  const host = { byteLength: constants.MAX_LENGTH + 8 } as Float64Array;
+  const view = { dtype: 'float64', count: host.byteLength / 8, host, handle: null } as const;
+  const buffer = { ...view, device: { kind: 'cpu', index: 0 } } as const;
+  const send = { verb: 'send', seq: 0, timeoutMs: 1000, label: null, buffer, peer: 1, tag: 0 } as const;
+  expect(backend.refuses?.(send)).toMatchObject({ code: 'ERR_COLL_UNSUPPORTED' });
+  const small = { ...buffer, host: new Float64Array(1), count: 1 };
+  expect(backend.refuses?.({ ...send, buffer: small })).toBeNull();
+  await backend.close();
+});
 
 it('Sync verbs cannot block, and say so only while the group is open', async () => {
   const [group] = await tcpGroups(1);
