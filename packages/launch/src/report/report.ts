@@ -141,8 +141,8 @@ function errorLines(error: ReportedError, at: string | null): string[] {
 
 function waysOut(what: string): string {
   return (
-    `${what} needs an ES module. Two ways out: name the script .mjs (or .mts), or put "type": "module" into ` +
-    'the nearest package.json.'
+    `${what} needs an ES module. Two ways out: name the script .mjs (or .mts), or name it .js (or .ts) and put ` +
+    '"type": "module" into the nearest package.json.'
   );
 }
 

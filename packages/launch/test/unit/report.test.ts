@@ -147,8 +147,8 @@ describe('failureReport', () => {
     const error = Object.assign(new Error('Transform failed'), { code: 'ERR_REQUIRE_ASYNC_MODULE' });
     const root = thrown(0, 1n, error);
     expect(reportOf(root, root)).toContain(
-      '\n  Top-level await needs an ES module. Two ways out: name the script .mjs (or .mts), or put "type": "module" into ' +
-        'the nearest package.json.\n',
+      '\n  Top-level await needs an ES module. Two ways out: name the script .mjs (or .mts), or name it .js (or .ts) and ' +
+        'put "type": "module" into the nearest package.json.\n',
     );
   });
 

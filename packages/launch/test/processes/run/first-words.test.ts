@@ -142,7 +142,7 @@ describe('a script', () => {
       const { exitCode, stderr } = await finished([file]);
       expect(exitCode).not.toBe(0);
       expect(stderr).toMatch(
-        /needs an ES module\. Two ways out: name the script \.mjs \(or \.mts\), or put "type": "module"/,
+        /needs an ES module\. Two ways out: name the script \.mjs \(or \.mts\), or name it \.js \(or \.ts\) and put "type"/,
       );
     }
   });
