@@ -67,8 +67,11 @@ export async function makeCall({ url, exportName, args }: Call): Promise<Reply> 
   shared[loading] = true;
   const module = (await import(url)) as Record<string, unknown>;
   shared[loading] = false;
-  // Exports of a CommonJS module that Node.js has not detected by name are on the default export.
-  const body = module[exportName] ?? (module.default as Record<string, unknown> | undefined)?.[exportName];
+  // The default export of a CommonJS module is all that it exports: also what Node.js has not detected by name, and the
+  // `default` of code that a compiler has made of an ES module.
+  const body = [module, module.default as Record<string, unknown> | null | undefined]
+    .map((exports) => exports?.[exportName])
+    .find((each) => typeof each === 'function');
   if (typeof body === 'function') return replyOf(await body(...args));
   throw new TypeError(
     `spawn: ${url} has no function named '${exportName}'; it exports ${Object.keys(module).join(', ') || 'nothing'}. ` +

@@ -157,6 +157,18 @@ describe('spawn', () => {
     },
   );
 
+  it.each([false, true])(
+    'calls the default export that a compiler has put into CommonJS (threads: %s)',
+    async (threads) => {
+      const url = worker(
+        `Object.defineProperty(exports, '__esModule', { value: true });
+       exports.default = (rank) => 2 * rank;`,
+        'compiled.cjs',
+      );
+      expect(await spawn<number>(url, { nprocs: 2, threads })).toEqual([0, 2]);
+    },
+  );
+
   it('says which exports there are when the function is missing', async () => {
     const url = worker(`export const train = 1;`);
     const { cause } = await failure(spawn(url, { nprocs: 1 }));
