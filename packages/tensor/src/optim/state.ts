@@ -42,11 +42,17 @@ export interface SavedOptimizerState extends Omit<OptimizerState, 'tensors'> {
   readonly tensors: Readonly<Record<string, Tensor | SavedTensor>>;
 }
 
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+const isGroup = (value: unknown): boolean =>
+  isObject(value) && Array.isArray((value as Partial<SavedGroup>).params);
+
 const aState: Check = {
   expected: 'a state with groups, steps and tensors, as stateDict() returns',
   fits: (value) => {
     const { groups, steps, tensors } = (value ?? {}) as Partial<SavedOptimizerState>;
-    return Array.isArray(groups) && Array.isArray(steps) && typeof tensors === 'object' && tensors !== null;
+    if (!Array.isArray(groups) || !Array.isArray(steps) || !isObject(tensors)) return false;
+    return groups.every(isGroup) && Object.values(tensors).every(isObject);
   },
 };
 

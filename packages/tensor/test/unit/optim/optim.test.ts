@@ -372,7 +372,12 @@ describe('loadStateDict', () => {
       expect(() => small.loadStateDict({ ...small.stateDict(), steps: [steps] })).toThrow(
         `steps.0 expected an integer ≥ 0, got ${steps}`,
       );
-    for (const none of [{}, null, undefined, 5, { groups: [], tensors: {} }] as never[])
+    const damaged = [
+      { groups: [{}], steps: [0], tensors: {} },
+      { groups: [null], steps: [0], tensors: {} },
+      { groups: [{ params: [0] }], steps: [0], tensors: { 'expAvg.0': null } },
+    ];
+    for (const none of [{}, null, undefined, 5, { groups: [], tensors: {} }, ...damaged] as never[])
       for (const each of [small, new LBFGS([leaf(1)])])
         expect(() => each.loadStateDict(none)).toThrow(
           'loadStateDict: state: expected a state with groups, steps and tensors, as stateDict() returns',
