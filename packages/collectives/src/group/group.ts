@@ -27,6 +27,7 @@ import { foreignMember, reasonText, shown } from '../options/errors.ts';
 import { refuseForeign } from '../options/foreign-members.ts';
 import type { GroupOptions } from '../options/group-options.ts';
 import { noOptions as none, optionsFault } from '../options/known-options.ts';
+import { refusingMembers } from '../options/not-awaited.ts';
 import type {
   AllReduceOptions,
   AllToAllOptions,
@@ -392,7 +393,8 @@ export class Group {
    * ```
    */
   split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
-    return this.#children.subgroup('split', options, (group) => membersByColor(group, color, key));
+    const made = this.#children.subgroup('split', options, (group) => membersByColor(group, color, key));
+    return ofSplit(made);
   }
 
   /**
@@ -400,7 +402,8 @@ export class Group {
    * Closing this group closes the new one.
    */
   subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
-    return this.#children.subgroup('subgroup', options, (group) => membersByList(group, ranks));
+    const made = this.#children.subgroup('subgroup', options, (group) => membersByList(group, ranks));
+    return ofSubgroup(made);
   }
 
   /**
@@ -411,7 +414,7 @@ export class Group {
    * themselves.
    */
   shrink(options: ShrinkOptions = none): Promise<Group> {
-    return this.#children.shrink(options);
+    return ofShrink(this.#children.shrink(options));
   }
 
   /**
@@ -517,7 +520,24 @@ export class Group {
   }
 
   static {
-    const error = (member: string, fault: string) => new CollectiveError(foreignMember(member, fault), null);
-    refuseForeign(Group.prototype, 'group', error, foreignGroupMembers);
+    refuseForeign(Group.prototype, 'group', memberError, foreignGroupMembers);
   }
 }
+
+function memberError(member: string, fault: string): CollectiveError {
+  return new CollectiveError(foreignMember(member, fault), null);
+}
+
+/**
+ * Returns a function that makes the promise of a group throw, with a sentence, when a member of the group is read of
+ * it. `what` and `call` are as in refusingMembers().
+ * @internal
+ */
+export function refusingGroup(what: string, call: string): <T>(promise: Promise<T>) => Promise<T> {
+  const names = ['name', 'rank', 'size', 'ranks', 'localRank', 'localSize', 'hosts', 'backend'];
+  return refusingMembers({ what, call, names }, Group.prototype, memberError);
+}
+
+const ofSplit = refusingGroup('subgroup', 'group.split()');
+const ofSubgroup = refusingGroup('subgroup', 'group.subgroup()');
+const ofShrink = refusingGroup('smaller', 'group.shrink()');

@@ -10,12 +10,10 @@ import type { Backend } from '../backend.ts';
 import type { BackendContext, BackendFactory } from '../backends/context.ts';
 import { type Found, findBackend } from '../backends/registry.ts';
 import { CollectiveError, type Failure, type Site } from '../errors.ts';
-import { Group } from '../group/group.ts';
+import { Group, refusingGroup } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
 import { survivorsIn } from '../group/members/survivors.ts';
-import { foreignMember } from '../options/errors.ts';
 import type { InitOptions } from '../options/init-options.ts';
-import { refusingMembers } from '../options/not-awaited.ts';
 import { cannotTakePart, notABackend, settingsDiffer, soloForMany } from './errors.ts';
 import { callOff } from './exchange.ts';
 import { warnOfFallback } from './fallback.ts';
@@ -24,14 +22,7 @@ import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
 import { withStoreErrors } from './store-errors.ts';
 
-const notAwaited = refusingMembers(
-  {
-    ...{ what: 'group', call: 'init()' },
-    names: ['name', 'rank', 'size', 'ranks', 'localRank', 'localSize', 'hosts', 'backend'],
-  },
-  Group.prototype,
-  (member, fault) => new CollectiveError(foreignMember(member, fault), null),
-);
+const notAwaited = refusingGroup('group', 'init()');
 
 /**
  * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without

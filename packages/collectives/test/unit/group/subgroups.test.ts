@@ -56,6 +56,21 @@ describe('a subgroup', () => {
     }
   });
 
+  it('is no group before the promise of its call was awaited', async () => {
+    const [group] = loopbackGroups(1) as [Group];
+    const pending = [group.split(0), group.subgroup([0]), group.shrink()] as const;
+    const asGroups = pending as unknown as readonly Group[];
+    expect(() => asGroups[0]!.allReduce(new Float32Array(1))).toThrow(
+      'subgroup.allReduce: group.split() gives a promise, which was not awaited; ' +
+        'expected const subgroup = await group.split().',
+    );
+    expect(() => asGroups[1]!.rank).toThrow('expected const subgroup = await group.subgroup().');
+    expect(() => asGroups[2]!.size).toThrow('expected const smaller = await group.shrink().');
+    const ends = await Promise.allSettled(pending);
+    expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    await group.close();
+  });
+
   it('is refused for wrong arguments without harm', async () => {
     const groups = loopbackGroups(2);
     await expect(groups[0]!.split(0.5)).rejects.toThrow('split: color is not usable');
