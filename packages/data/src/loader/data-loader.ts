@@ -8,6 +8,7 @@ import {
   noState,
   notDataset,
   notSynchronous,
+  outOfRange,
   unknownOptions,
 } from '../errors.ts';
 import { foreignLoaderMembers } from '../foreign-loader-members.ts';
@@ -16,6 +17,7 @@ import { isPromise } from '../maybe-promise.ts';
 import type { BatchSource } from '../samplers/batch-sampler.ts';
 import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
 import { isResumable, type Resumable, type SamplerState } from '../samplers/sampler.ts';
+import { isTypedArray, type TypedArray } from '../typed-array.ts';
 import { asDataset, batchLoader, type Collate, checkIndices, ofOne } from './batch-loader.ts';
 import { type Collated, defaultCollate } from './collate.ts';
 import { EventLoopTurns } from './event-loop.ts';
@@ -73,7 +75,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     if (dataset) this.#batches = indexedBatches(dataset.length, options);
     const open = numWorkers > 0 ? this.#workerOpener(source, options) : this.#opener(source, options);
     const { pinMemory } = options;
-    const pinned = (batch: B) => mapArrays(batch, pinMemory!) as B;
+    const pinned = (batch: B) => mapArrays(batch, (array) => checkedPin(array, pinMemory!(array))) as B;
     this.#open = pinMemory ? () => mappedPass(open(), pinned) : open;
   }
 
@@ -222,6 +224,13 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   static {
     refuseForeign(DataLoader.prototype, 'DataLoader', unknownOptions, foreignLoaderMembers);
   }
+}
+
+/** Returns what pinMemory has returned for an array. Throws ERR_DATA_ARGUMENT unless it is an array of that length. */
+function checkedPin(array: TypedArray, pinned: unknown): TypedArray {
+  if (isTypedArray(pinned) && pinned.length === array.length) return pinned;
+  const expected = `a typed array of ${array.length} elements, as it was given`;
+  throw outOfRange('DataLoader: the result of pinMemory', expected, pinned);
 }
 
 function streamOpener<T, B>(

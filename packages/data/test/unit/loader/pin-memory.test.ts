@@ -60,3 +60,13 @@ it('an error of pinMemory is thrown at its batch', async () => {
   const loader = new DataLoader([1, 2], { pinMemory: broken });
   await expect(loader[Symbol.asyncIterator]().next()).rejects.toThrow('no memory');
 });
+
+it('a function that returns no array of the same length is refused', async () => {
+  for (const pinMemory of [() => undefined, async (array: unknown) => array, () => new Float32Array(3)]) {
+    const loader = new DataLoader([1, 2], { batchSize: 2, pinMemory: pinMemory as never });
+    expect(() => [...loader]).toThrow(
+      /^DataLoader: the result of pinMemory: expected a typed array of 2 elements, as it was given, got /,
+    );
+    await expect(loader[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_DATA_ARGUMENT' });
+  }
+});
