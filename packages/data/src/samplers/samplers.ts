@@ -126,7 +126,7 @@ export class WeightedRandomSampler extends EpochSampler {
   protected override order(seed: number): Int32Array {
     const random = new Mt19937(seed);
     const draw = this.#replacement ? drawWithReplacement : drawWithoutReplacement;
-    return draw(this.#weights, this.#draws, random);
+    return draw(scaled(this.#weights), this.#draws, random);
   }
 }
 
@@ -141,6 +141,13 @@ function countPositive(weights: ArrayLike<number>): number {
   }
   if (positive === 0) throw nothingThere('WeightedRandomSampler: weights', 'at least one above 0');
   return positive;
+}
+
+/** Returns the weights, divided by the largest one if their sum could overflow, or quotients of them lose digits. */
+function scaled(weights: ArrayLike<number>): ArrayLike<number> {
+  let most = 0;
+  for (let i = 0; i < weights.length; i++) most = Math.max(most, weights[i]!);
+  return most > 1e-250 && most < 1e250 ? weights : Float64Array.from(weights, (weight) => weight / most);
 }
 
 function drawWithReplacement(weights: ArrayLike<number>, count: number, random: Mt19937): Int32Array {

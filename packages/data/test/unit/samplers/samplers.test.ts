@@ -96,6 +96,13 @@ describe('WeightedRandomSampler', () => {
     return counts;
   }
 
+  it.each([1e308, 5e-324])('draws by weights whose sum is no exact number: %s', (weight) => {
+    for (const count of frequencies(new WeightedRandomSampler([weight, weight, weight], 9000), 3)) {
+      expect(count).toBeGreaterThan(2700);
+      expect(count).toBeLessThan(3300);
+    }
+  });
+
   it('draws in proportion to the weights', () => {
     const counts = frequencies(new WeightedRandomSampler([1, 0, 2, 5], 8000), 4);
     expect(counts[1]).toBe(0);
