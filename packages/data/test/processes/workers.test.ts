@@ -4,7 +4,7 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { inspect, promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 const dist = new URL('../../dist/index.js', import.meta.url).href;
@@ -50,7 +50,9 @@ it('refuses indices that the data set does not have, also those that an int32 ca
     await using loader = new DataLoader(dataset, { sampler: [0, index], numWorkers: 1 });
     await expect(collect(loader)).rejects.toMatchObject({
       code: 'ERR_DATA_INDEX',
-      message: expect.stringContaining(`DataLoader: index ${index} is outside the data set`) as unknown,
+      message: expect.stringContaining(
+        `DataLoader: index ${inspect(index)} is outside the data set`,
+      ) as unknown,
     });
   }
 });
