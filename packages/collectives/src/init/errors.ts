@@ -159,6 +159,13 @@ export function secretMissing(host: string, port: number): Failure {
   );
 }
 
+export function secretFileUnread(file: string, reason: string): Failure {
+  return init(
+    `RINGWISE_SECRET_FILE names ${file}, which has no secret (${reason})`,
+    'Write a long random text into it, the same for all ranks.',
+  );
+}
+
 export function storeFailed(reason: string, verb = 'init'): Failure {
   return { ...init(`the store failed (${reason})`), verb };
 }

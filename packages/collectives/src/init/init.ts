@@ -20,6 +20,7 @@ import { warnOfFallback } from './fallback.ts';
 import { placementOf } from './placement.ts';
 import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
+import { secretOf } from './secret.ts';
 import { withStoreErrors } from './store-errors.ts';
 
 const notAwaited = refusingGroup('group', 'init()');
@@ -100,7 +101,7 @@ export async function initMembers(options: MembersOptions): Promise<Group> {
     ...{ store, rank, size, localRank, localSize, group: name },
     masterHost: masterHost ?? hostname(),
     timeoutMs: connectMs,
-    secret: process.env.RINGWISE_SECRET || null,
+    secret: secretOf(process.env),
   };
   return await withStoreErrors('init', site, async () => {
     const [backend] = await Promise.all([

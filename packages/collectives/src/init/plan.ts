@@ -23,6 +23,7 @@ import {
   tooManyRanks,
   unknownAlgorithmVariable,
 } from './errors.ts';
+import { secretOf } from './secret.ts';
 
 export type StoreLocation =
   | { readonly kind: 'nowhere' }
@@ -104,6 +105,10 @@ export function draftInit(
   const soloFault = backend === 'solo' && size > 1 ? soloForMany(size) : null;
   const fault = isInRange ? soloFault : rankOutOfRange(rank, size, from);
   const isLaunched = launched !== null && from === launched.via;
+  const store: StoreLocation =
+    size === 1 && fault === null
+      ? { kind: 'nowhere' }
+      : locationUnless(fault, () => storeLocationOf(options, url, launched, size, env));
   const plan: Plan = {
     name,
     rank,
@@ -112,12 +117,9 @@ export function draftInit(
     localRank: isLaunched ? launched.localRank : null,
     localSize: isLaunched ? launched.localSize : null,
     backend: backend === 'auto' && size === 1 ? 'solo' : backend,
-    store:
-      size === 1 && fault === null
-        ? { kind: 'nowhere' }
-        : locationUnless(fault, () => storeLocationOf(options, url, launched, size, env)),
+    store,
     runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
-    secret: env.RINGWISE_SECRET || null,
+    secret: store.kind === 'nowhere' ? null : secretOf(env),
     timeoutMs: timeoutOf(options, env),
   };
   return { plan, fault };
@@ -211,7 +213,7 @@ function storeLocationOf(
 ): StoreLocation {
   if (store !== undefined) return { kind: 'store', store };
   if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
-  const secret = env.RINGWISE_SECRET || null;
+  const secret = secretOf(env);
   // The launcher's store is exactly at its master's address. At any other address rank 0 serves the store.
   const { masterHost, masterPort, isStoreServed } = launched ?? { ...masterOf(env), isStoreServed: false };
   const isPortRead = url?.kind !== 'tcp';

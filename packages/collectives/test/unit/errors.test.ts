@@ -147,6 +147,7 @@ const failures: Record<string, Failure> = {
   storeAndUrl: initErrors.storeAndUrl(),
   rankUnknown: initErrors.rankUnknown(),
   secretMissing: initErrors.secretMissing('node-a', 29500),
+  secretFileUnread: initErrors.secretFileUnread('/run/secret', 'it is empty'),
   cannotHost: initErrors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
   storeFailed: initErrors.storeFailed('connect: no store answered within 100 ms'),
   unknownOptions: optionErrors.unknownOptions(
@@ -302,6 +303,7 @@ describe('errors', () => {
       init: store and url are both given; expected one of them (group "dp", rank 0 of 8).
       init: rank and size are unknown; expected both, as options, in the url or from a launcher (group "dp", rank 0 of 8).
       init: the store at node-a:29500 can be reached from other hosts, and there is no secret (group "dp", rank 0 of 8). Set RINGWISE_SECRET to the same long random text for all ranks.
+      init: RINGWISE_SECRET_FILE names /run/secret, which has no secret (it is empty) (group "dp", rank 0 of 8). Write a long random text into it, the same for all ranks.
       init: rank 0 cannot host the store at 127.0.0.1:29500 (port 29500 is in use) (group "dp", rank 0 of 8). An earlier run may hold the port: choose another MASTER_PORT. If a store is served there on purpose, pass it: init({ rank, size, store }).
       init: the store failed (connect: no store answered within 100 ms) (group "dp", rank 0 of 8).
       allReduce: unknown option 'async_op'; expected timeoutMs, op (group "dp", rank 0 of 8). Every verb returns a Work at once; its Sync form blocks.

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { MemoryStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
 import { planInit } from '../../../src/init/plan.ts';
@@ -133,6 +136,26 @@ describe('planInit', () => {
     expect(secretOf(agent)).toEqual(['s', null]);
     expect(secretOf({ ...agent, RINGWISE_RUN_ID: 'r' })).toEqual(['s', 's']);
     expect(secretOf(launched)).toEqual(['s', 's']);
+  });
+
+  it('reads the secret from a file, unless the variable is set', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ringwise-secret-'));
+    const file = join(folder, 'secret');
+    const env = { ...launched, RINGWISE_SECRET_FILE: file };
+    const sentence = (reason: string) =>
+      `init: RINGWISE_SECRET_FILE names ${file}, which has no secret (${reason}`;
+    try {
+      expect(messageOf({}, env)).toContain(sentence('ENOENT'));
+      writeFileSync(file, '\n');
+      expect(messageOf({}, env)).toContain(sentence('it is empty)'));
+      writeFileSync(file, 's3cret\n');
+      expect(planInit({}, env)).toMatchObject({ secret: 's3cret', store: { secret: 's3cret' } });
+      expect(planInit({}, { ...env, RINGWISE_SECRET: 'other' }).secret).toBe('other');
+      expect(planInit({}, { ...env, RINGWISE_SECRET: '' }).secret).toBeNull();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    expect(planInit({}, { RINGWISE_SECRET_FILE: file }).secret).toBeNull(); // a group of one has no use for it
   });
 
   it('meets on loopback when all ranks are on one host', () => {
