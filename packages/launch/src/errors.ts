@@ -56,12 +56,14 @@ export class LaunchError extends Error {
   }
 }
 
-export const badArgument = (verb: string, name: string, expected: string, got: unknown, cause?: unknown) =>
-  new LaunchError(
+export const badArgument = (verb: string, name: string, expected: string, got: unknown, cause?: unknown) => {
+  const reason = cause instanceof Error ? ` (${cause.message})` : '';
+  return new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
-    `${verb}: ${name} expects ${expected}, got ${inspect(got)}.`,
+    `${verb}: ${name} expects ${expected}, got ${inspect(got)}${reason}.`,
     cause === undefined ? {} : { cause },
   );
+};
 
 /** Without this error, each rank would start ranks of its own, without end. */
 export const spawnedWhileLoading = (rank: string | undefined) =>

@@ -59,8 +59,8 @@ describe('parseRun', () => {
   it('takes the URL of a script, but of no program', () => {
     expect(parsed(['file:///home/ann/my%20train.mjs', 'x']).script).toBe('/home/ann/my train.mjs');
     expect(parsed(['--no-python', 'file:///home/ann/train']).script).toBe('file:///home/ann/train');
-    expect(message(['file://elsewhere/train.mjs'])).toBe(
-      "ringwise run: the script expects a path or a URL of a file, got 'file://elsewhere/train.mjs'.",
+    expect(message(['file://elsewhere/train.mjs'])).toContain(
+      "ringwise run: the script expects a path or a URL of a file, got 'file://elsewhere/train.mjs' (File URL host",
     );
   });
 

@@ -121,7 +121,8 @@ describe('logs', () => {
     const { exitCode, stderr } = await finished(['run', '--log-dir', '/dev/null/logs', lines()]);
     expect(exitCode).toBe(2);
     expect(stderr).toBe(
-      "ringwise run: --log-dir expects a folder where it may write, got '/dev/null/logs'.\n",
+      "ringwise run: --log-dir expects a folder where it may write, got '/dev/null/logs' " +
+        "(ENOTDIR: not a directory, stat '/dev/null/logs').\n",
     );
   });
 
