@@ -2,6 +2,7 @@
 // program that forges a header also computes the checksum.
 import { byteSize, type DType, dtypes } from '@ringwise/collectives';
 import { badSnapshot } from '../errors.ts';
+import { numbersOutsideJson } from './format.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -48,6 +49,8 @@ export function checkHeader(text: string, dataBytes: number, name: string): void
       const fields = item as Fields;
       if ('$bigint' in fields)
         check(/^-?\d+$/.test(String(fields.$bigint)), 'a bigint in its header is no whole number');
+      else if ('$number' in fields)
+        check(numbersOutsideJson.includes(fields.$number as string), 'a number in its header cannot be read');
       else if ('$array' in fields) checkArray(fields.$array, false);
       else if ('$perRank' in fields)
         check(isPerRank(fields.$perRank), 'values of ranks in its header cannot be read');

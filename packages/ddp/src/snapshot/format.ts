@@ -1,7 +1,7 @@
 // The format of a snapshot file: "RINGSNP1", the length of the header as uint64 (little endian), the header
 // as JSON, the memory of all arrays (each aligned to 64 bytes), and the SHA-256 of everything before it. In
-// the header an array is { "$array": … }, a tensor { "$tensor": … }, a bigint { "$bigint": … }, and a value
-// that differs between ranks { "$perRank": … }.
+// the header an array is { "$array": … }, a tensor { "$tensor": … }, a bigint { "$bigint": … }, a number that
+// JSON does not have { "$number": "Infinity" }, and a value that differs between ranks { "$perRank": … }.
 import {
   asBuffer,
   type BufferLike,
@@ -79,7 +79,10 @@ class Arrays {
   }
 }
 
-const marks = ['$array', '$tensor', '$bigint', '$perRank'];
+const marks = ['$array', '$tensor', '$bigint', '$number', '$perRank'];
+
+/** The numbers that JSON does not have, as text. Number() parses them. */
+export const numbersOutsideJson: readonly string[] = ['Infinity', '-Infinity', 'NaN', '-0'];
 
 type OwnValues = ReadonlyMap<string, GatheredValues> | null;
 
@@ -91,8 +94,8 @@ function headerOf(item: unknown, path: string, arrays: Arrays, own: OwnValues): 
   if (typeof item === 'bigint') return { $bigint: String(item) };
   if (item === null || typeof item === 'string' || typeof item === 'boolean') return item;
   if (typeof item === 'number') {
-    if (!Number.isFinite(item)) throw notSavable(path, String(item));
-    return item;
+    const text = Object.is(item, -0) ? '-0' : String(item);
+    return numbersOutsideJson.includes(text) ? { $number: text } : item;
   }
   if (typeof item !== 'object') throw notSavable(path, typeof item);
   if (ArrayBuffer.isView(item)) return { $array: arrays.add(item as BufferLike, path) };
@@ -234,6 +237,7 @@ export function parseHeader(
   const tree: unknown = JSON.parse(text, (_, item: unknown) => {
     if (typeof item !== 'object' || item === null) return item;
     if ('$bigint' in item) return BigInt(item.$bigint as string);
+    if ('$number' in item) return Number(item.$number);
     if ('$array' in item) return keyFor(item.$array as Stored);
     if ('$perRank' in item) return valueForRank(item.$perRank as StoredPerRank, rank, size);
     return '$tensor' in item ? keyFor(item.$tensor as Stored) : item;

@@ -13,8 +13,9 @@ import { gathered, type OwnStates, ownStatesOf } from './own-state.ts';
 const window = 16 << 20;
 
 /**
- * Saves `state`: plain objects and lists of JSON values, bigints, typed arrays and tensors (anything with the
- * buffer protocol; on a device it needs `data()`, and tensors are copied to the host one at a time).
+ * Saves `state`: plain objects and lists of JSON values, all other numbers, such as Infinity, bigints, typed arrays and
+ * tensors (anything with the buffer protocol; on a device it needs `data()`, and tensors are copied to the host one at
+ * a time).
  * Collective: every rank calls it with the same file name, and rank 0 writes.
  *
  * State that differs between ranks is saved for each rank: states of generators (`{ seed, offset }`), of

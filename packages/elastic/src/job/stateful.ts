@@ -1,5 +1,4 @@
 // Objects with a state, in the forms that our packages use, and their states as plain values.
-import { bufferSymbol } from '@ringwise/collectives';
 import { checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 
@@ -32,28 +31,4 @@ export function checkExtra(extra: unknown): void {
   checkOptions('ddp: extra', extra, Object.keys((extra as object | null) ?? {}));
   for (const [name, value] of Object.entries((extra as object | null) ?? {}))
     checkStateful(`ddp: extra.${name}`, value);
-}
-
-const mark = '#number';
-
-/** Returns `value` with numbers that JSON cannot represent, such as Infinity, replaced by marked objects. */
-export function withoutNonFinite(value: unknown): unknown {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : { [mark]: String(value) };
-  if (Array.isArray(value)) return value.map(withoutNonFinite);
-  if (!isPlain(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutNonFinite(each)]));
-}
-
-/** Undoes withoutNonFinite(). */
-export function withNonFinite(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withNonFinite);
-  if (!isPlain(value)) return value;
-  if (typeof value[mark] === 'string') return Number(value[mark]);
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withNonFinite(each)]));
-}
-
-function isPlain(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || bufferSymbol in value) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

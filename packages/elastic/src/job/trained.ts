@@ -17,7 +17,7 @@ import {
 import { deviceBuffers, ledgersDiffer, modelDiffers } from '../errors.ts';
 import type { ElasticLoader } from '../ledger/elastic-loader.ts';
 import type { Cursor } from '../ledger/ledger.ts';
-import { type Stateful, setStateOf, stateOf, withNonFinite, withoutNonFinite } from './stateful.ts';
+import { type Stateful, setStateOf, stateOf } from './stateful.ts';
 import type { StreamGenerator } from './streams.ts';
 
 /** Bytes of a huge page. */
@@ -251,7 +251,7 @@ export class Trained {
       extra: Object.fromEntries(Object.entries(extra).map(([name, each]) => [name, stateOf(each)])),
       hook: hook?.save() ?? null,
     };
-    return withoutNonFinite(saved);
+    return saved;
   }
 
   /**
@@ -259,7 +259,7 @@ export class Trained {
    * that this process already has.
    */
   load(value: unknown, unchanged: ReadonlySet<string> = new Set()): void {
-    const saved = withNonFinite(value) as Omit<Saved, 'model'> & {
+    const saved = value as Omit<Saved, 'model'> & {
       readonly model: Readonly<Record<string, { readonly data: ArrayLike<number> }>>;
     };
     const { optimizer, loader, scaler, generators, extra, hook } = this.parts;

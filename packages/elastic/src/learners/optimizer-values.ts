@@ -2,19 +2,18 @@
 // The program may change them between steps, so a learner receives them with each step. The arrays change only in
 // steps.
 import { packState } from '@ringwise/ddp';
-import { withNonFinite, withoutNonFinite } from '../job/stateful.ts';
 import type { ElasticOptimizer } from '../job/trained.ts';
 
 /** Returns the values as JSON, with a placeholder for each array. */
 export function optimizerValues(optimizer: ElasticOptimizer): string {
-  return packState(withoutNonFinite(optimizer.stateDict())).header;
+  return packState(optimizer.stateDict()).header;
 }
 
 /** Sets these values in an optimizer. Its arrays do not change. */
 export function setOptimizerValues(optimizer: ElasticOptimizer, values: string): void {
   if (optimizerValues(optimizer) === values) return;
-  const state = withOwnArrays(JSON.parse(values), withoutNonFinite(optimizer.stateDict()));
-  optimizer.loadStateDict(withNonFinite(state) as never);
+  const state = withOwnArrays(JSON.parse(values), optimizer.stateDict());
+  optimizer.loadStateDict(state as never);
 }
 
 type Tree = Readonly<Record<string, unknown>>;
@@ -25,6 +24,7 @@ const isTree = (value: unknown): value is Tree => typeof value === 'object' && v
 function withOwnArrays(values: unknown, own: unknown): unknown {
   if (!isTree(values)) return values;
   if ('$bigint' in values) return BigInt(values.$bigint as string);
+  if ('$number' in values) return Number(values.$number);
   if ('$array' in values || '$tensor' in values) return own;
   const under = (key: string | number) => (isTree(own) ? own[key] : undefined);
   if (Array.isArray(values)) return values.map((each, index) => withOwnArrays(each, under(index)));

@@ -38,7 +38,17 @@ it("gives the state back, with this rank's own values and the bytes of its array
   });
 });
 
+it('keeps numbers that JSON does not have', () => {
+  const state = {
+    best: Number.POSITIVE_INFINITY,
+    list: [1, Number.NaN, { low: Number.NEGATIVE_INFINITY }],
+    zero: -0,
+  };
+  expect(unpackState(packState(state).header).value()).toEqual(state);
+});
+
 it('refuses what cannot be sent', () => {
   expect(() => packState({ a: { b: () => 1 } })).toThrow('state.a.b');
-  expect(() => packState({ a: Number.NaN })).toThrow(expect.objectContaining({ code: 'ERR_DDP_INVALID' }));
+  expect(() => packState({ a: () => 1 })).toThrow(expect.objectContaining({ code: 'ERR_DDP_INVALID' }));
+  expect(() => packState({ a: { $number: '1' } })).toThrow('a member $number, which means something else');
 });

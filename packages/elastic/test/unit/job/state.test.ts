@@ -1,26 +1,10 @@
 // States of objects as plain values, and the streams of random numbers of micro-batches.
 import { generator } from '@ringwise/tensor';
 import { expect, it } from 'vitest';
-import { setStateOf, stateOf, withNonFinite, withoutNonFinite } from '../../../src/job/stateful.ts';
+import { setStateOf, stateOf } from '../../../src/job/stateful.ts';
 import { beginMicroBatch, seedOf } from '../../../src/job/streams.ts';
 
 const microBatch = (epoch: number, step: number, index: number) => ({ epoch, step, index, start: 0, end: 1 });
-
-it('keeps numbers that JSON has not', () => {
-  const array = Float32Array.of(Number.NaN);
-  const state = {
-    best: Number.POSITIVE_INFINITY,
-    list: [1, Number.NaN, { low: Number.NEGATIVE_INFINITY }],
-    array,
-  };
-  const plain = withoutNonFinite(state);
-  expect(JSON.stringify(plain)).not.toContain('null,');
-  expect(withNonFinite(JSON.parse(JSON.stringify({ ...(plain as object), array: 0 })))).toEqual({
-    ...state,
-    array: 0,
-  });
-  expect((plain as typeof state).array).toBe(array);
-});
 
 it('reads and sets the state of an object in each form', () => {
   let value: unknown = 1;
