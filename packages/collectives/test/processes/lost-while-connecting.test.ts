@@ -5,8 +5,9 @@ import { describe, expect, it } from 'vitest';
 const module = new URL('../support/lost-while-connecting.ts', import.meta.url);
 
 describe.each([
-  ['host', 'nothing listens at its address any more'],
-  ['tcp', 'it cannot be reached'],
+  ['host', /nothing listens at its address any more/],
+  // The others may have connected with it before it ended.
+  ['tcp', /it cannot be reached|it ended, or refused the proof/],
 ])('on %s', (backend, why) => {
   it('a rank that ends before it connects is named', async () => {
     const ranks = await startRanks(3, module, 'endsBeforeItConnects', { args: [backend] });
@@ -14,7 +15,7 @@ describe.each([
     const told = values(results.slice(0, 2)) as { code: string; peers: number[]; message: string }[];
     for (const { code, message } of told) expect([code, message]).toEqual(['ERR_COLL_PEER_LOST', message]);
     // The first rank that notices it ends its connections, and another one may notice that before.
-    const first = told.find(({ message }) => message.includes(why));
+    const first = told.find(({ message }) => why.test(message));
     expect(first?.peers).toEqual([2]);
   });
 
