@@ -105,10 +105,11 @@ export function draftInit(
   const soloFault = backend === 'solo' && size > 1 ? soloForMany(size) : null;
   const fault = isInRange ? soloFault : rankOutOfRange(rank, size, from);
   const isLaunched = launched !== null && from === launched.via;
-  const store: StoreLocation =
-    size === 1 && fault === null
-      ? { kind: 'nowhere' }
-      : locationUnless(fault, () => storeLocationOf(options, url, launched, size, env));
+  const isAlone = size === 1 && fault === null;
+  const secret = isAlone ? null : unless(fault, () => secretOf(env));
+  const store: StoreLocation = isAlone
+    ? { kind: 'nowhere' }
+    : unless(fault, () => storeLocationOf(options, url, launched, size, secret, env));
   const plan: Plan = {
     name,
     rank,
@@ -119,16 +120,16 @@ export function draftInit(
     backend: backend === 'auto' && size === 1 ? 'solo' : backend,
     store,
     runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
-    secret: store.kind === 'nowhere' ? null : secretOf(env),
+    secret,
     timeoutMs: timeoutOf(options, env),
   };
   return { plan, fault };
 }
 
-/** Returns the store's location. If it is unknown, throws the earlier `fault` if there is one. */
-function locationUnless(fault: Failure | null, locate: () => StoreLocation): StoreLocation {
+/** Returns what `find` returns. If that throws, throws the earlier `fault` if there is one. */
+function unless<T>(fault: Failure | null, find: () => T): T {
   try {
-    return locate();
+    return find();
   } catch (error) {
     throw fault === null ? error : refused(fault);
   }
@@ -209,11 +210,11 @@ function storeLocationOf(
   url: Address | null,
   launched: Launched | null,
   size: number,
+  secret: string | null,
   env: Env,
 ): StoreLocation {
   if (store !== undefined) return { kind: 'store', store };
   if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
-  const secret = secretOf(env);
   // The launcher's store is exactly at its master's address. At any other address rank 0 serves the store.
   const { masterHost, masterPort, isStoreServed } = launched ?? { ...masterOf(env), isStoreServed: false };
   const isPortRead = url?.kind !== 'tcp';
